@@ -1,0 +1,128 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// Entry is one payment as the ledger holds it. Entries that a store returns
+// are the caller's own; instants are UTC and cut to microseconds.
+type Entry struct {
+	ID      payment.ID
+	Agent   string
+	State   State
+	Version int64 // rises by one with every move; the compare-and-set of Advance
+
+	Terms     payment.Terms
+	TermsHash payment.Hash
+	Cost      payment.USD
+	Payer     payment.Address
+	Host      string // normalised; empty for a direct transfer
+	Shared    bool   // judged by the default table
+	Purpose   string
+
+	Key         string       // the caller's key; empty where there was none
+	Fingerprint payment.Hash // of what a key stands for; see Request
+
+	// What rebuilding the authorization needs, and never the signature.
+	Slot        payment.Slot // zero until authorized
+	ValidBefore time.Time    // whole seconds; zero until authorized
+	ChallengeID string
+	Realm       string
+	Protocol    int    // the protocol version of the offer
+	Echo        []byte // at most payment.MaxEcho
+	Resend      bool   // as in payment.Offer
+	Sends       int    // how often the bytes left, as far as recorded
+
+	// Watched says that a chain could be asked when it was authorized. Then
+	// only the chain's word, or an operator's, ends the hold; else it stops
+	// being live at ValidBefore and stays counted as spent at that time.
+	Watched bool
+
+	CreatedAt    time.Time // first commit
+	AuthorizedAt time.Time // zero until authorized
+	OutcomeAt    time.Time // of the commit that wrote the outcome; zero until then
+	SpentAt      time.Time // the settling block's time, where known
+	Owner        string    // the process that authorized it
+
+	Receipt   payment.Receipt // what the seller claimed
+	HTTP      int             // status of the answer that came after the payment left; 0 for none
+	Delivered bool            // a 2xx or 3xx arrived after the payment left
+	Note      string          // why it is in doubt, or what the operator said
+	Assumed   bool            // released or settled by an operator's word or by one RPC's
+
+	ApprovalID payment.ApprovalID
+	Reasons    []policy.Reason // of the decision
+	Policy     payment.Hash    // of the document that decided
+
+	// DuplicateWindow is the policy's, for SafeAfter.
+	DuplicateWindow time.Duration
+
+	Head payment.Hash // of the payment's own chain of events
+
+	// Permit lets the signer sign this entry's slot until ValidBefore. A store
+	// sets it on entries in Authorized and InDoubt; it is zero on all others.
+	Permit payment.Permit
+}
+
+// SafeAfter is when a payment in doubt, or one not delivered, stops answering
+// equal calls: its bytes are dead and the duplicate window has passed since
+// the outcome.
+func (e Entry) SafeAfter() time.Time {
+	t := e.OutcomeAt.Add(e.DuplicateWindow)
+	if e.ValidBefore.After(t) {
+		return e.ValidBefore
+	}
+	return t
+}
+
+// CountedUntil is the instant until which the entry's cost counts as spent or
+// held, and open where it has no end yet: see policy.Window.Counts. It is
+// false where the entry does not count.
+func (e Entry) CountedUntil() (until time.Time, open, counts bool) {
+	switch e.State {
+	case Authorized, InDoubt, Claimed:
+		return e.ValidBefore, e.Watched, true
+	case NeedsOperator:
+		return time.Time{}, true, true
+	case Settled:
+		if !e.SpentAt.IsZero() {
+			return e.SpentAt, false, true
+		}
+		return e.ValidBefore, false, true
+	}
+	return time.Time{}, false, false
+}
+
+// Facts are what caps count the entry by.
+func (e Entry) Facts() policy.Facts {
+	payees := make([]payment.Address, len(e.Terms.Recipients))
+	for i, r := range e.Terms.Recipients {
+		payees[i] = r.Address
+	}
+	return policy.Facts{Agent: e.Agent, Shared: e.Shared, Host: e.Host, Payees: payees}
+}
+
+// Grant is what a rail builds the entry's authorization from.
+func (e Entry) Grant() payment.Grant {
+	return payment.Grant{
+		PaymentID: e.ID, Terms: e.Terms, Payer: e.Payer, Slot: e.Slot, ValidBefore: e.ValidBefore,
+		ChallengeID: e.ChallengeID, Realm: e.Realm, Version: e.Protocol, Echo: e.Echo, Permit: e.Permit,
+	}
+}
+
+// Event is one link of a payment's own chain: a move, and what was known of
+// it. Its hash covers its own fields and the hash before it.
+type Event struct {
+	Payment payment.ID
+	Seq     int64 // from 1
+	At      time.Time
+	From    State
+	To      State
+	By      Actor
+	Data    []byte // canonical JSON of what was recorded with the move; no secret
+	Prev    payment.Hash
+	Hash    payment.Hash
+}

@@ -1,0 +1,68 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Reason is one rule's opinion, with its numbers. Code is stable and in snake
+// case; docs/policy.md lists them.
+type Reason struct {
+	Status payment.Status // what this reason alone leads to
+	Code   string
+	Text   string // one line for people
+	Rule   string // the rule as the document wrote it, where it has a text
+
+	Cost     payment.USD // of the payment
+	Used     payment.USD // what already counts against a cap
+	Limit    payment.USD // the maximum, threshold or cap
+	Count    int64       // of payments that already count against a cap
+	MaxCount int64
+	Until    time.Time // when it may turn out otherwise; zero where unknown
+}
+
+// History is what the ledger knows that rules ask for.
+type History struct {
+	// Uses are the ledger's figures for the limits of this payment, as
+	// ledger.Store.Use returns them. A limit without one is left to the
+	// ledger, which checks every limit in the step that reserves.
+	Uses []Use
+}
+
+// Verdict is the policy's whole answer. The zero value is a denial without a
+// reason. Its slices belong to whoever called Evaluate.
+type Verdict struct {
+	Status  payment.Status
+	Reasons []Reason // every one, in the order of evaluation
+	Limits  []Limit  // to be checked and reserved by the ledger, in one step
+
+	Cost            payment.USD
+	Shared          bool          // judged by the default table
+	MaxValidity     time.Duration // of the agent's policy
+	DuplicateWindow time.Duration
+	ApprovalTTL     time.Duration
+	MaxPending      int
+	Policy          payment.Hash // of the document
+}
+
+// Reason is the verdict in one line: the first denial, else the first reason
+// to ask, else nothing.
+func (v Verdict) Reason() string {
+	for _, r := range v.Reasons {
+		if r.Status == v.Status {
+			return r.Text
+		}
+	}
+	return ""
+}
+
+// Code is the code of the reason that Reason tells.
+func (v Verdict) Code() string {
+	for _, r := range v.Reasons {
+		if r.Status == v.Status {
+			return r.Code
+		}
+	}
+	return ""
+}
