@@ -84,8 +84,6 @@ function dollarCode() {
         sources: { "Dollar.sol": { content } },
         settings: {
           evmVersion: "cancun",
-          viaIR: true,
-          optimizer: { enabled: true, runs: 200 },
           outputSelection: { "Dollar.sol": { Dollar: ["evm.deployedBytecode.object"] } },
         },
       }),
