@@ -13,6 +13,7 @@ type Reason struct {
 	Code   string
 	Text   string // one line for people
 	Rule   string // the rule as the document wrote it, where it has a text
+	Scope  string // what a cap counts, such as agent:trader host:feed.example; empty for other rules
 
 	Cost     payment.USD // of the payment
 	Used     payment.USD // what already counts against a cap
