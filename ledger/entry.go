@@ -62,8 +62,10 @@ type Entry struct {
 
 	Head payment.Hash // of the payment's own chain of events
 
-	// Permit lets the signer sign this entry's slot until ValidBefore. A store
-	// sets it on entries in Authorized and InDoubt; it is zero on all others.
+	// Permit lets the signer sign this entry's slot until ValidBefore, for the
+	// first time or for the same bytes again. A store sets it on committed
+	// entries in Authorized, InDoubt, Claimed and Settled; it is zero on all
+	// others.
 	Permit payment.Permit
 }
 

@@ -1,0 +1,82 @@
+// Package approvals is where people rule on payments. It has no signer: nothing
+// in it can pay.
+package approvals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Ruling is a person's answer to a request for approval.
+type Ruling struct {
+	Approve    bool
+	By         string // who rules; required, and never the requesting agent
+	Credential string // of By, where the way of ruling asks for one; never stored
+	Reason     string // for the record; may be empty
+
+	// TermsHash is the hash of the terms that the person saw. Where it is set
+	// and the stored terms differ, the ruling is refused.
+	TermsHash payment.Hash
+}
+
+// String tells the ruling without the credential.
+func (r Ruling) String() string {
+	verb := "denied"
+	if r.Approve {
+		verb = "approved"
+	}
+	return fmt.Sprintf("%s by %s", verb, r.By)
+}
+
+// GoString is String.
+func (r Ruling) GoString() string { return r.String() }
+
+// Desk rules on approvals on behalf of whoever can open the ledger itself: the
+// command line and the page. It is safe for concurrent use.
+type Desk struct {
+	store ledger.Store
+	via   string
+	now   func() time.Time
+}
+
+// NewDesk returns a desk over store. via names it in the record, such as cli or
+// page; now is its clock, time.Now where nil.
+func NewDesk(store ledger.Store, via string, now func() time.Time) *Desk {
+	if now == nil {
+		now = time.Now
+	}
+	return &Desk{store: store, via: via, now: now}
+}
+
+// ErrNoName is returned for a ruling that does not say who rules.
+var ErrNoName = errors.New("approvals: a ruling names who made it")
+
+// Rule records r on the approval id, in one durable step with the payment's
+// own move. The errors are ledger.ErrNotFound, ledger.ErrDecided with the
+// approval as it stands, ledger.ErrTermsChanged, ledger.ErrSelf, ErrNoName,
+// and the store's own.
+func (d *Desk) Rule(ctx context.Context, id payment.ApprovalID, r Ruling) (Approval, error) {
+	if strings.TrimSpace(r.By) == "" {
+		return Approval{}, ErrNoName
+	}
+	if !id.Valid() {
+		return Approval{}, fmt.Errorf("approvals: %q is not an approval's id: %w", clip(string(id)), ledger.ErrNotFound)
+	}
+	return d.store.Approvals().Decide(ctx, ledger.Decision{
+		ID: id, Approve: r.Approve, TermsHash: r.TermsHash,
+		By: r.By, Via: d.via, Comment: r.Reason, Now: d.now(),
+	})
+}
+
+func clip(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "..."
+	}
+	return s
+}
