@@ -1,0 +1,98 @@
+package canopy
+
+import (
+	"errors"
+	"time"
+)
+
+// Option changes one call. Options are made by the With functions only.
+type Option interface{ apply(*options) error }
+
+type options struct {
+	maxPrice    USD
+	hasMaxPrice bool
+	key         string
+	purpose     string
+	ask         bool
+	wait        time.Duration
+}
+
+type optionFunc func(*options) error
+
+func (f optionFunc) apply(o *options) error { return f(o) }
+
+func optionsOf(opts []Option) (options, error) {
+	var o options
+	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
+		if err := opt.apply(&o); err != nil {
+			return options{}, err
+		}
+	}
+	return o, nil
+}
+
+// WithMaxPrice refuses offers that cost more than max, below whatever the
+// policy allows. Zero is a real maximum.
+func WithMaxPrice(max USD) Option {
+	return optionFunc(func(o *options) error {
+		if max < 0 {
+			return errors.New("canopy: WithMaxPrice: a price is not negative")
+		}
+		o.maxPrice, o.hasMaxPrice = max, true
+		return nil
+	})
+}
+
+// maxKey bounds a caller's key.
+const maxKey = 256
+
+// WithKey makes a repeated call with the same key the same payment: at most one
+// is made, and later calls get its outcome. A key stands for one method, URL
+// and body of one agent, and is kept for at least 90 days. It is never sent.
+func WithKey(key string) Option {
+	return optionFunc(func(o *options) error {
+		if key == "" || len(key) > maxKey {
+			return errors.New("canopy: WithKey: a key has 1 to 256 bytes")
+		}
+		for i := range len(key) {
+			if key[i] < 0x20 || key[i] == 0x7f {
+				return errors.New("canopy: WithKey: a key has no control characters")
+			}
+		}
+		o.key = key
+		return nil
+	})
+}
+
+// WithPurpose says what the payment is for, to people who approve it or read
+// the ledger. No rule looks at it.
+func WithPurpose(purpose string) Option {
+	return optionFunc(func(o *options) error {
+		if len(purpose) > 512 {
+			return errors.New("canopy: WithPurpose: at most 512 bytes")
+		}
+		o.purpose = purpose
+		return nil
+	})
+}
+
+// WithApproval asks a person even where the policy would allow the payment by
+// itself. It never weakens the policy.
+func WithApproval() Option {
+	return optionFunc(func(o *options) error { o.ask = true; return nil })
+}
+
+// WithWait waits up to d for a person where one has to be asked, then sends the
+// request afresh and pays. Without it a call returns a *PendingError at once.
+func WithWait(d time.Duration) Option {
+	return optionFunc(func(o *options) error {
+		if d < 0 {
+			return errors.New("canopy: WithWait: a wait is not negative")
+		}
+		o.wait = d
+		return nil
+	})
+}

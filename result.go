@@ -1,0 +1,119 @@
+package canopy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Settlement says how sure it is that money moved.
+type Settlement string
+
+// The settlements. Empty means that no word came.
+const (
+	SettlementClaimed   Settlement = "claimed"   // the seller says so
+	SettlementConfirmed Settlement = "confirmed" // the chain shows it, final
+)
+
+// Result is the outcome of a payment, or of a dry run.
+type Result struct {
+	Status     Status
+	State      State
+	PaymentID  PaymentID
+	ApprovalID ApprovalID // where a person is, or was, asked
+
+	Amount     USD // what the payee gets, rounded up to a millionth
+	Fee        USD // the fee bound
+	Rail       string
+	Chain      ChainID
+	Recipient  Address
+	TxHash     string // as the seller claimed it, until the chain confirms
+	Settlement Settlement
+
+	Code      string   // of Reason, in snake case
+	Reason    string   // one line: why it was denied or has to wait
+	Reasons   []Reason // all of them, with their numbers
+	ExpiresAt time.Time // of the approval, where one is pending
+	DryRun    bool
+
+	// Warning tells of a trouble that did not change the outcome, such as a
+	// record that could not be written after the answer came.
+	Warning string
+}
+
+// resultOf is what the ledger's entry says.
+func resultOf(e ledger.Entry) Result {
+	r := Result{
+		State: e.State, PaymentID: e.ID, ApprovalID: e.ApprovalID,
+		Fee: e.Terms.FeeBound, Rail: e.Terms.Rail, Chain: e.Terms.Asset.Chain, Recipient: e.Terms.Payee(),
+		TxHash: e.Receipt.TxHash,
+	}
+	r.Amount, _ = e.Terms.Asset.Value(e.Terms.Amount)
+	switch e.State {
+	case ledger.PendingApproval:
+		r.Status = PendingApproval
+	case ledger.Proposed, ledger.Denied, ledger.Rejected, ledger.ApprovalExpired:
+		r.Status = Denied
+	case ledger.Approved: // granted, and not carried out yet
+		r.Status = PendingApproval
+	default:
+		r.Status = Allowed
+	}
+	switch e.State {
+	case ledger.Claimed:
+		r.Settlement = SettlementClaimed
+	case ledger.Settled:
+		r.Settlement = SettlementConfirmed
+	}
+	r.setReasons(e.Reasons)
+	return r
+}
+
+// setReasons takes the reasons of a decision; the headline is the first one
+// with the decision's own status.
+func (r *Result) setReasons(reasons []Reason) {
+	r.Reasons = reasons
+	for _, reason := range reasons {
+		if reason.Status == r.Status && r.Status != Allowed {
+			r.Code, r.Reason = reason.Code, reason.Text
+			return
+		}
+	}
+}
+
+type resultKey struct{}
+
+// PaymentOf tells what the call that resp answers cost, and false where nothing
+// was paid or attempted.
+func PaymentOf(resp *http.Response) (Result, bool) {
+	if resp == nil || resp.Request == nil {
+		return Result{}, false
+	}
+	return paidBefore(resp.Request)
+}
+
+func paidBefore(req *http.Request) (Result, bool) {
+	r, ok := req.Context().Value(resultKey{}).(*Result)
+	if !ok {
+		return Result{}, false
+	}
+	return *r, true
+}
+
+// withResult returns resp as the answer to req, carrying what it cost. The
+// request that carried the authorization is not reachable from it.
+func withResult(resp *http.Response, req *http.Request, r Result) *http.Response {
+	resp.Request = req.WithContext(context.WithValue(req.Context(), resultKey{}, &r))
+	return resp
+}
+
+// denial is a result that the policy or the client itself denies before
+// anything is recorded.
+func denial(code, text string) Result {
+	r := Result{Status: Denied, State: ledger.Denied}
+	r.setReasons([]Reason{{Status: payment.Denied, Code: code, Text: text}})
+	return r
+}
