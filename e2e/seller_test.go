@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 )
 
-// Seller is a running seller. What its routes cost is in Prices; GET /free costs nothing.
+// Seller is a running seller. What its routes cost is in Prices; GET /free and /free-stream cost nothing.
 type Seller struct {
 	Version     int    // of x402: 1 or 2
 	URL         string // http://127.0.0.1:port
@@ -31,7 +31,8 @@ type Price struct {
 }
 
 // Prices are the priced routes of both sellers. POST /echo answers with the body and content type it got,
-// /stream with 20 lines of 4096 bytes, /slow after 1.5 s, /broken with 500 (so nothing is settled).
+// /stream with 20 lines of 4096 bytes (held back by both packages until they are settled; /free-stream is not),
+// /slow after 1.5 s, /broken with 500 (so nothing is settled).
 var Prices = []Price{
 	{"GET", "/cent", 10_000},
 	{"GET", "/subcent", 500},

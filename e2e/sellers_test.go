@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,7 +134,7 @@ func TestPeersTakeTwentyAtOnce(t *testing.T) {
 				failed := make(chan error, payments)
 				for _, h := range headers {
 					go func() {
-						resp, body, err := trySend(s, price.Method, price.Path, h, nil)
+						resp, body, err := trySend(http.DefaultClient, s, price.Method, price.Path, h, nil)
 						if err == nil && resp.StatusCode != http.StatusOK {
 							err = fmt.Errorf("status %d: %s", resp.StatusCode, body)
 						}
@@ -180,6 +181,40 @@ func TestPeersRefuseASecondUse(t *testing.T) {
 					t.Errorf("got %s, want %s", reason, want)
 				}
 			})
+		})
+	}
+}
+
+// TestPeersSettleForAClientThatIsGone pins that hanging up does not stop the money, and that held blocks
+// delay it.
+func TestPeersSettleForAClientThatIsGone(t *testing.T) {
+	const payments = 3
+	price := Prices[0]
+	p := NewPeers(t)
+	for _, version := range []int{2, 1} {
+		t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) {
+			s := p.Seller(version)
+			payer := p.Chain.Payer(t, payments*price.Units)
+			headers := make([]http.Header, payments)
+			for i := range headers {
+				headers[i], _ = payByHand(t, s, price, payer)
+			}
+			release := p.Chain.HoldBlocks(t)
+			impatient := &http.Client{Timeout: 500 * time.Millisecond}
+			var calls sync.WaitGroup
+			for _, h := range headers {
+				calls.Go(func() {
+					if resp, body, err := trySend(impatient, s, price.Method, price.Path, h, nil); err == nil {
+						t.Errorf("answered %d without a block: %s", resp.StatusCode, body)
+					}
+				})
+			}
+			calls.Wait()
+			if got := p.Chain.BalanceOf(t, s.PayTo); got != 0 {
+				t.Errorf("payee has %d before the block, want 0", got)
+			}
+			release()
+			p.Chain.WaitBalance(t, s.PayTo, payments*price.Units, 10*time.Second)
 		})
 	}
 }
@@ -252,14 +287,16 @@ func payByHand(t testing.TB, s *Seller, p Price, payer Account) (http.Header, au
 
 func send(t testing.TB, s *Seller, method, path string, header http.Header, body []byte) (*http.Response, []byte) {
 	t.Helper()
-	resp, got, err := trySend(s, method, path, header, body)
+	resp, got, err := trySend(http.DefaultClient, s, method, path, header, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return resp, got
 }
 
-func trySend(s *Seller, method, path string, header http.Header, body []byte) (*http.Response, []byte, error) {
+func trySend(
+	client *http.Client, s *Seller, method, path string, header http.Header, body []byte,
+) (*http.Response, []byte, error) {
 	if method == http.MethodGet {
 		body = nil
 	}
@@ -270,7 +307,7 @@ func trySend(s *Seller, method, path string, header http.Header, body []byte) (*
 	for name, values := range header {
 		req.Header[name] = values
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -205,7 +205,8 @@ func TestTokenRules(t *testing.T) {
 		cancel := pack("cancelAuthorization(address,bytes32,uint8,bytes32,bytes32)",
 			a.from, a.nonce, uint64(sig[64]), [32]byte(sig[:32]), [32]byte(sig[32:64]))
 		stranger := NewAccount(t).sign(t, c.domain().cancelDigest(a.from, a.nonce))
-		refused(t, c.Faucet, pack("cancelAuthorization(address,bytes32,bytes)", a.from, a.nonce, stranger), "FiatTokenV2: invalid signature")
+		refused(t, c.Faucet, pack("cancelAuthorization(address,bytes32,bytes)", a.from, a.nonce, stranger),
+			"FiatTokenV2: invalid signature")
 		r, err := c.Send(ctx, c.Faucet, cancel)
 		if err != nil || len(r.Logs) != 1 || r.Logs[0].Topics[0] != keccak([]byte("AuthorizationCanceled(address,bytes32)")) {
 			t.Errorf("receipt %+v, %v: want AuthorizationCanceled", r, err)

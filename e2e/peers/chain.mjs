@@ -39,7 +39,7 @@ async function anvil(port, ...args) {
   children.add(child);
   child.once("exit", () => children.delete(child));
   const url = `http://127.0.0.1:${port}`;
-  const client = createTestClient({ mode: "anvil", transport: http(url, { retryCount: 0 }) })
+  const client = createTestClient({ mode: "anvil", transport: http(url, { retryCount: 0 }), pollingInterval: 20 })
     .extend(publicActions)
     .extend(walletActions);
   for (let tries = 0; tries < 300; tries++) {
@@ -97,12 +97,13 @@ function dollarCode() {
 async function layDollar(client, faucet) {
   await client.setCode({ address: DOLLAR, bytecode: dollarCode() });
   const abi = parseAbi(["function initialize(string,string,string)", "function name() view returns (string)"]);
-  await client.sendTransaction({
+  const hash = await client.sendTransaction({
     account: faucet,
     chain: null,
     to: DOLLAR,
     data: encodeFunctionData({ abi, functionName: "initialize", args: ["USD Coin", "USDC", "2"] }),
   });
+  await client.waitForTransactionReceipt({ hash });
   const name = await client.readContract({ address: DOLLAR, abi, functionName: "name" });
   if (name !== "USD Coin") throw new Error(`the token calls itself ${name}`);
 }

@@ -32,7 +32,8 @@ export function goods() {
     res.set("Content-Type", req.get("Content-Type") ?? "application/octet-stream");
     res.send(Buffer.isBuffer(req.body) ? req.body : "");
   });
-  router.get("/stream", async (_req, res) => {
+  // Both packages hold a priced answer back until it is settled, so only the free stream arrives line by line.
+  router.get(["/stream", "/free-stream"], async (_req, res) => {
     res.set("Content-Type", "text/plain");
     for (let i = 0; i < 20; i++) {
       res.write(`${`line ${i}`.padEnd(4095)}\n`);
