@@ -43,7 +43,9 @@ type Entry struct {
 
 	CreatedAt    time.Time // first commit
 	AuthorizedAt time.Time // zero until authorized
-	OutcomeAt    time.Time // of the commit that wrote the outcome; zero until then
+	OutcomeAt    time.Time // of the first commit that wrote an outcome; zero until then
+	OutcomeSeen  time.Time // the same by the store's own clock, to order it with a call's beginning
+	Recovered    bool      // its outcome was written because its process was gone
 	SpentAt      time.Time // the settling block's time, where known
 	Owner        string    // the process that authorized it
 
@@ -72,7 +74,7 @@ type Entry struct {
 // SafeAfter is when a payment in doubt, or one not delivered, stops answering
 // equal calls: its bytes are dead and the duplicate window has passed since
 // the outcome.
-func (e Entry) SafeAfter() time.Time {
+func (e *Entry) SafeAfter() time.Time {
 	t := e.OutcomeAt.Add(e.DuplicateWindow)
 	if e.ValidBefore.After(t) {
 		return e.ValidBefore
@@ -80,10 +82,35 @@ func (e Entry) SafeAfter() time.Time {
 	return t
 }
 
+// AnswersUntil is the instant until which the entry may answer an equal call,
+// and false where it never does. It is far away for one that waits for a
+// person; an authorized one has no outcome yet and answers nobody.
+func (e *Entry) AnswersUntil() (time.Time, bool) {
+	switch e.State {
+	case PendingApproval, Approved:
+		return farAway, true
+	case InDoubt, NeedsOperator:
+		return e.SafeAfter(), true
+	case Claimed, Settled:
+		if !e.Delivered && !e.Terms.IsTransfer() {
+			return e.SafeAfter(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+var farAway = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// HoldsKey reports whether the entry's key is taken by it.
+func (e *Entry) HoldsKey() bool { return e.Key != "" && !e.State.Freed() }
+
+// HoldsSlot reports whether no other payment may have the entry's slot.
+func (e *Entry) HoldsSlot() bool { return !e.Slot.IsZero() && e.State.Live() }
+
 // CountedUntil is the instant until which the entry's cost counts as spent or
 // held, and open where it has no end yet: see policy.Window.Counts. It is
 // false where the entry does not count.
-func (e Entry) CountedUntil() (until time.Time, open, counts bool) {
+func (e *Entry) CountedUntil() (until time.Time, open, counts bool) {
 	switch e.State {
 	case Authorized, InDoubt, Claimed:
 		return e.ValidBefore, e.Watched, true
@@ -99,7 +126,7 @@ func (e Entry) CountedUntil() (until time.Time, open, counts bool) {
 }
 
 // Facts are what caps count the entry by.
-func (e Entry) Facts() policy.Facts {
+func (e *Entry) Facts() policy.Facts {
 	payees := make([]payment.Address, len(e.Terms.Recipients))
 	for i, r := range e.Terms.Recipients {
 		payees[i] = r.Address
