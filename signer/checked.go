@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/canopy-go/canopy/internal/signature"
+	"github.com/canopy-go/canopy/internal/eip3009"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -43,14 +43,14 @@ func (c checked) Sign(ctx context.Context, p payment.Permit, digest [32]byte) ([
 	if err != nil {
 		return nil, err
 	}
-	sig, err := signature.Canonical(raw)
+	sig, err := eip3009.NormalizeSignature(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSignature, err)
 	}
-	if got, err := signature.Recover(digest, sig); err != nil || payment.Address(got) != c.Address() {
-		return nil, fmt.Errorf("%w %s", ErrSignature, c.Address())
+	if got, err := eip3009.Recover(digest, sig[:]); err != nil || payment.Address(got) != c.Address() {
+		return nil, fmt.Errorf("%w: %s", ErrSignature, c.Address())
 	}
-	return sig, nil
+	return sig[:], nil
 }
 
 // Deterministic is what the signer says of itself. Normalising is a function
