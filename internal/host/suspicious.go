@@ -80,7 +80,7 @@ var lookalikes = func() map[rune]rune {
 	for pair := range strings.FieldsSeq(`
 		аa сc ԁd еe ԍg һh іi јj кk ӏl оo рp ԛq гr ѕs ѵv ԝw хx уy ьb пn
 		αa εe ιi κk νv οo ρp τt υu ωw χx ηn γy σo ϲc ϳj
-		օo սu հh ցg զq յj ոn ռn ք​p
+		օo սu հh ցg զq յj ոn ռn քp
 		ყy ძd ოo סo
 		ɑa ɡg ıi ȷj ɩl ɪi ʏy ʋv ʟl ƅb ᴀa ᴄc ᴋk ᴏo ᴘp ᴛt ᴠv ᴡw ᴢz
 		०0 ০0 ੦0 ૦0 ௦0 ౦0 ๐0 ໐0 ០0
