@@ -33,9 +33,9 @@ type Result struct {
 	TxHash     string // as the seller claimed it, until the chain confirms
 	Settlement Settlement
 
-	Code      string   // of Reason, in snake case
-	Reason    string   // one line: why it was denied or has to wait
-	Reasons   []Reason // all of them, with their numbers
+	Code      string    // of Reason, in snake case
+	Reason    string    // one line: why it was denied or has to wait
+	Reasons   []Reason  // all of them, with their numbers
 	ExpiresAt time.Time // of the approval, where one is pending
 	DryRun    bool
 

@@ -1,0 +1,233 @@
+package canopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/canopy-go/canopy/internal/plaintext"
+)
+
+// Check is what a URL asks for, and whether the policy would let it be paid.
+type Check struct {
+	Status    Status
+	Rail      string // empty where the page is free
+	Scheme    string
+	Chain     ChainID
+	Network   string // as the seller spelled the chain
+	Amount    USD
+	Fee       USD
+	Recipient Address
+	Asset     Asset
+
+	URL         string // that was asked, after redirects
+	ResourceURL string // as the seller states it; data, not advice
+	Description string // the seller's words, cleaned; data, not advice
+	Realm       string
+	HTTP        int // status of the answer
+
+	Code    string // of Reason
+	Reason  string // one line, where it is not allowed
+	Reasons []Reason
+
+	Others []Alternative // the seller's other offers, and why they were not chosen
+	Cached bool          // the offers are at most 60 s old; the verdict is fresh
+}
+
+// Alternative is an offer that was not chosen.
+type Alternative struct {
+	Rail   string
+	Chain  ChainID
+	Amount USD
+	Status Status
+	Reason string
+}
+
+const (
+	checkAge   = time.Minute
+	checkCache = 256
+)
+
+// CheckURL asks for rawURL with GET, unpaid, and tells what it costs and what
+// the policy says of that. Nothing is signed, reserved or stored; only the
+// parsed offers are kept, for 60 seconds, and are never used to pay. A page that
+// asks for nothing is allowed and costs nothing.
+func (c *Client) CheckURL(ctx context.Context, rawURL string, opts ...Option) (Check, error) {
+	o, err := optionsOf(opts)
+	if err != nil {
+		return Check{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
+	if err != nil {
+		return Check{}, fmt.Errorf("canopy: check: %w", err)
+	}
+	if req.URL.Host == "" {
+		return Check{}, fmt.Errorf("canopy: check: %q has no host", clip(rawURL))
+	}
+	now := c.cfg.Now()
+	seen, cached := c.offers.get(rawURL, now)
+	if !cached {
+		if seen, err = c.probe(req); err != nil {
+			return Check{}, err
+		}
+		c.offers.put(rawURL, seen, now)
+	}
+	check, err := c.checkOffers(ctx, seen, o)
+	check.Cached = cached
+	return check, err
+}
+
+// probed is what a URL answered.
+type probed struct {
+	at      time.Time
+	req     *http.Request // that was answered, after redirects
+	status  int
+	offers  []offered
+	skipped error
+	asks    bool // a challenge, known or not
+}
+
+// probe asks for req without paying.
+func (c *Client) probe(req *http.Request) (probed, error) {
+	hc := http.Client{Transport: c.cfg.Transport, CheckRedirect: checkRedirect}
+	resp, err := hc.Do(req)
+	if err != nil {
+		return probed{}, fmt.Errorf("canopy: check: %w", err)
+	}
+	defer resp.Body.Close()
+	out := probed{req: resp.Request, status: resp.StatusCode, asks: isChallenge(resp)}
+	if out.asks {
+		if out.offers, out.skipped, err = c.readOffers(resp); err != nil {
+			return probed{}, fmt.Errorf("canopy: check: reading the %d: %w", resp.StatusCode, err)
+		}
+	}
+	return out, nil
+}
+
+// checkOffers judges what was probed as a Fetch would now.
+func (c *Client) checkOffers(ctx context.Context, seen probed, o options) (Check, error) {
+	out := Check{Status: Allowed, HTTP: seen.status, URL: seen.req.URL.String()}
+	if !seen.asks {
+		return out, nil
+	}
+	if len(seen.offers) == 0 {
+		text := "the seller asks for payment in a way that no rail of this client knows"
+		if seen.skipped != nil {
+			text = "none of the seller's offers can be paid: " + plaintext.Clean(seen.skipped.Error(), 300)
+		}
+		out.deny("no_usable_offer", text)
+		return out, nil
+	}
+	now := c.cfg.Now()
+	p, err := c.newPurchase(seen.req, newReplay(seen.req), o, now)
+	if err != nil {
+		return c.checkDenied(out, seen.offers[0], err)
+	}
+	chosen, err := c.choose(ctx, p, seen.offers)
+	if err != nil {
+		return c.checkDenied(out, seen.offers[0], err)
+	}
+	out.describe(chosen)
+	v := chosen.verdict
+	uses, err := c.cfg.Store.Use(ctx, v.Limits, now)
+	if err != nil {
+		return out, fmt.Errorf("canopy: check: reading the ledger: %w", err)
+	}
+	v = v.Apply(uses)
+	r := Result{Status: v.Status}
+	r.setReasons(v.Reasons)
+	if err := c.previewLedger(ctx, &r, chosen.terms); err != nil {
+		return out, err
+	}
+	out.Status, out.Code, out.Reason, out.Reasons = r.Status, r.Code, r.Reason, r.Reasons
+	out.Others = c.alternatives(p, seen.offers, chosen)
+	return out, nil
+}
+
+// checkDenied is out for an offer that is denied before the policy's caps.
+func (c *Client) checkDenied(out Check, first offered, err error) (Check, error) {
+	var denied *DeniedError
+	if !errors.As(err, &denied) {
+		return out, err
+	}
+	out.describe(first)
+	out.Status, out.Code, out.Reason, out.Reasons = Denied, denied.Result.Code, denied.Result.Reason, denied.Result.Reasons
+	if denied.Err != nil {
+		out.Reason += ": " + denied.Err.Error()
+	}
+	return out, nil
+}
+
+func (k *Check) deny(code, text string) {
+	r := denial(code, text)
+	k.Status, k.Code, k.Reason, k.Reasons = r.Status, r.Code, r.Reason, r.Reasons
+}
+
+// describe fills in the offer.
+func (k *Check) describe(o offered) {
+	k.Rail, k.Scheme, k.Network, k.Chain = o.offer.Rail, o.offer.Scheme, o.offer.Network, o.offer.Asset.Chain
+	k.Asset, k.Fee, k.Realm = o.offer.Asset, o.offer.FeeBound, plaintext.Clean(o.offer.Realm, 200)
+	k.Amount, _ = o.offer.Asset.Value(o.offer.Amount)
+	if len(o.offer.Recipients) > 0 {
+		k.Recipient = o.offer.Recipients[0].Address
+	}
+	k.ResourceURL, k.Description = plaintext.Clean(o.offer.Resource, 2048), plaintext.Clean(o.offer.Description, 500)
+}
+
+// alternatives tells why the other offers were not chosen.
+func (c *Client) alternatives(p *purchase, offers []offered, chosen offered) []Alternative {
+	var out []Alternative
+	skipped := false
+	for _, o := range offers {
+		alt := Alternative{Rail: o.offer.Rail, Chain: o.offer.Asset.Chain}
+		alt.Amount, _ = o.offer.Asset.Value(o.offer.Amount)
+		if err := c.judge(p, &o); err != nil {
+			alt.Reason = err.Error()
+		} else if !skipped && o.terms.Hash() == chosen.terms.Hash() {
+			skipped = true
+			continue
+		} else {
+			alt.Status, alt.Reason = o.verdict.Status, o.verdict.Reason()
+			if alt.Reason == "" {
+				alt.Reason = "another offer was preferred"
+			}
+		}
+		out = append(out, alt)
+	}
+	return out
+}
+
+// offerCache keeps what URLs asked for, for a minute. The zero value is empty.
+type offerCache struct {
+	mu sync.Mutex
+	m  map[string]probed
+}
+
+func (k *offerCache) get(url string, now time.Time) (probed, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p, ok := k.m[url]
+	age := now.Sub(p.at)
+	return p, ok && age >= 0 && age < checkAge
+}
+
+func (k *offerCache) put(url string, p probed, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.m == nil {
+		k.m = make(map[string]probed)
+	}
+	for u, old := range k.m {
+		if age := now.Sub(old.at); age < 0 || age >= checkAge {
+			delete(k.m, u)
+		}
+	}
+	if len(k.m) >= checkCache {
+		clear(k.m)
+	}
+	p.at = now
+	k.m[url] = p
+}

@@ -1,0 +1,168 @@
+package canopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/canopy-go/canopy/internal/bounded"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Fetch sends req under ctx, follows redirects, and pays where a seller asks
+// for it and the policy allows it. The answer is the seller's, its body
+// unbuffered and the caller's to close; PaymentOf tells what it cost. Any
+// status but an unpaid 402 is an answer, whether the payment went through or
+// not. Otherwise the error is a *PendingError, *DeniedError, *InDoubtError,
+// *PaidError, *InFlightError, ErrKeyConflict, ErrBodyNotReplayable, or the
+// transport's own.
+//
+// A challenge of a protocol that no rail knows is an answer like any other.
+func (c *Client) Fetch(ctx context.Context, req *http.Request, opts ...Option) (*http.Response, error) {
+	o, err := optionsOf(opts)
+	if err != nil {
+		return nil, err
+	}
+	if req == nil {
+		return nil, errors.New("canopy: Fetch of a nil request")
+	}
+	hc := http.Client{Transport: fetcher{c, o}, CheckRedirect: checkRedirect}
+	resp, err := hc.Do(req.WithContext(ctx))
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) && ours(wrapped.Err) {
+		err = wrapped.Err
+	}
+	return resp, err
+}
+
+// fetcher is a RoundTripper that carries the options of one Fetch.
+type fetcher struct {
+	c *Client
+	o options
+}
+
+func (f fetcher) RoundTrip(req *http.Request) (*http.Response, error) { return f.c.roundTrip(req, f.o) }
+
+// ours reports whether err is one that Fetch documents.
+func ours(err error) bool {
+	switch err.(type) {
+	case *PendingError, *DeniedError, *InDoubtError, *PaidError, *InFlightError:
+		return true
+	}
+	return errors.Is(err, ErrKeyConflict) || errors.Is(err, ErrBodyNotReplayable) || errors.Is(err, ErrClockSkew)
+}
+
+const (
+	maxChallenge  = 64 << 10 // bytes of a 402 that are read, decoded
+	challengeTime = 15 * time.Second
+)
+
+// answer deals with a challenge: it pays and returns the paid answer, or
+// returns resp itself where it is not ours to pay. It closes resp otherwise.
+func (c *Client) answer(req *http.Request, resp *http.Response, body *replay, o options, began time.Time) (*http.Response, error) {
+	deadline := began.Add(o.wait)
+	for {
+		offers, skipped, err := c.readOffers(resp)
+		if err != nil {
+			resp.Body.Close()
+			return nil, fmt.Errorf("canopy: reading the %d: %w", resp.StatusCode, err)
+		}
+		if len(offers) == 0 && skipped == nil {
+			return resp, nil // nobody's, or nothing is asked
+		}
+		if r, ok := paidOnTheWay(req); ok {
+			return withResult(resp, req, r), nil
+		}
+		if len(offers) == 0 {
+			resp.Body.Close()
+			return nil, &DeniedError{denial("no_usable_offer", "none of the seller's offers can be paid"), skipped}
+		}
+		// The body may still be on its way while the connection is open.
+		p, err := c.newPurchase(req, body, o, began)
+		resp.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		paid, err := c.buy(req.Context(), p, offers)
+		var pending *PendingError
+		if o.wait <= 0 || !errors.As(err, &pending) {
+			return paid, err
+		}
+		left := deadline.Sub(c.cfg.Now())
+		if err := c.await(req.Context(), pending, left); err != nil {
+			return nil, err
+		}
+		// Approved: the request is sent afresh, and its new 402 is matched.
+		again, err := body.again(req)
+		if err != nil {
+			return nil, err
+		}
+		if resp, err = c.cfg.Transport.RoundTrip(again); err != nil {
+			return nil, err
+		}
+		resp.Request = req
+		if !isChallenge(resp) {
+			return resp, nil
+		}
+	}
+}
+
+// await waits for a person's answer to what is pending, for at most left. It
+// returns nil once it is approved, the pending error itself when the time is
+// up, and a denial otherwise.
+func (c *Client) await(ctx context.Context, pending *PendingError, left time.Duration) error {
+	if left <= 0 {
+		return pending
+	}
+	waiting, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	a, err := c.WaitForApproval(waiting, pending.Result.ApprovalID)
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return pending
+	case err != nil:
+		return err
+	}
+	return c.verdictOf(a, pending.Result)
+}
+
+// readOffers reads a challenge and gives it to every rail. resp.Body is left
+// such that the caller of the client can still read all of it. skipped tells
+// what rails found wrong, and is nil where no rail knows the challenge.
+func (c *Client) readOffers(resp *http.Response) (offers []offered, skipped error, err error) {
+	body, err := readChallenge(resp)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, rail := range c.cfg.Rails {
+		found, err := rail.Offers(resp, body)
+		for _, offer := range found {
+			if len(offer.Echo) <= payment.MaxEcho {
+				offers = append(offers, offered{rail: rail, offer: offer})
+			}
+		}
+		if err != nil && !errors.Is(err, payment.ErrNotMine) {
+			skipped = errors.Join(skipped, err)
+		}
+	}
+	return offers, skipped, nil
+}
+
+// readChallenge reads at most maxChallenge bytes of resp, within challengeTime,
+// and leaves resp.Body as it was.
+func readChallenge(resp *http.Response) ([]byte, error) {
+	if resp.Body == nil || resp.Body == http.NoBody {
+		return nil, nil
+	}
+	orig := resp.Body
+	timer := time.AfterFunc(challengeTime, func() { orig.Close() })
+	body, _, err := bounded.ReadAll(orig, maxChallenge)
+	if !timer.Stop() {
+		return nil, fmt.Errorf("the seller took more than %s to say what it asks", challengeTime)
+	}
+	resp.Body = bounded.Replay(body, err, orig)
+	return body[:min(len(body), maxChallenge)], nil
+}

@@ -1,0 +1,273 @@
+package canopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/canopy-go/canopy/internal/plaintext"
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// recordTime bounds a ledger step, which goes on when the caller has left.
+const recordTime = 30 * time.Second
+
+// Preview judges a direct transfer as Pay would, and reserves, signs and stores
+// nothing. The three outcomes are values; an error means that it could not be
+// judged.
+func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
+	o, err := c.transferOffer(ctx, t)
+	if err != nil {
+		return Result{}, err
+	}
+	now := c.cfg.Now()
+	o.terms = o.offer.Terms("", "", "", [32]byte{})
+	o.payment = payment.Payment{Agent: c.cfg.Agent, Terms: o.terms, Purpose: t.Purpose}
+	v := c.cfg.Policy.Evaluate(o.payment, now, policy.History{})
+	uses, err := c.cfg.Store.Use(ctx, v.Limits, now)
+	if err != nil {
+		return Result{}, fmt.Errorf("canopy: preview: reading the ledger: %w", err)
+	}
+	v = v.Apply(uses)
+	r := Result{
+		Status: v.Status, DryRun: true, Fee: o.terms.FeeBound, Rail: o.terms.Rail,
+		Chain: o.terms.Asset.Chain, Recipient: t.To, Amount: t.Amount,
+	}
+	r.setReasons(v.Reasons)
+	if err := c.previewLedger(ctx, &r, o.terms); err != nil {
+		return Result{}, err
+	}
+	return r, nil
+}
+
+// previewLedger lowers r by what the ledger would say of any payment now.
+func (c *Client) previewLedger(ctx context.Context, r *Result, terms payment.Terms) error {
+	if err := terms.Check(c.Address()); err != nil {
+		r.deny("bad_terms", err.Error())
+	}
+	frozen, why, err := c.frozen(ctx)
+	if err != nil {
+		return fmt.Errorf("canopy: preview: reading the ledger: %w", err)
+	}
+	if frozen {
+		r.deny("frozen", "Payments are frozen: "+why)
+	}
+	if c.cfg.Treasury.Signer == nil {
+		r.deny("no_signer", "this client has no key to pay with")
+	}
+	return nil
+}
+
+// deny adds a denial to r.
+func (r *Result) deny(code, text string) {
+	r.Status = Denied
+	r.setReasons(append(r.Reasons[:len(r.Reasons):len(r.Reasons)], Reason{Status: payment.Denied, Code: code, Text: text}))
+}
+
+// transferOffer asks the rails for the offer that carries out t.
+func (c *Client) transferOffer(ctx context.Context, t Transfer) (offered, error) {
+	if t.Amount <= 0 || t.Amount == payment.MaxUSD {
+		return offered{}, fmt.Errorf("canopy: Transfer.Amount: %s is not an amount to pay", t.Amount)
+	}
+	if t.To.IsZero() {
+		return offered{}, errors.New("canopy: Transfer.To is missing")
+	}
+	if t.Chain == "" {
+		t.Chain = payment.Base
+	}
+	for _, rail := range c.cfg.Rails {
+		tr, ok := rail.(Transferer)
+		if !ok {
+			continue
+		}
+		offer, err := tr.Transfer(ctx, t)
+		if errors.Is(err, payment.ErrNotMine) {
+			continue
+		}
+		if err != nil {
+			return offered{}, fmt.Errorf("canopy: transfer on %s: %w", t.Chain.Name(), err)
+		}
+		return offered{rail: rail, offer: offer}, nil
+	}
+	return offered{}, fmt.Errorf("canopy: Transfer.Chain: no rail of this client transfers on %s", t.Chain.Name())
+}
+
+// buy is the one ordered way of every payment for a request: choose, reserve in
+// one durable commit, and only then sign, check and send.
+func (c *Client) buy(ctx context.Context, p *purchase, offers []offered) (*http.Response, error) {
+	o, err := c.choose(ctx, p, offers)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("canopy: cancelled before anything was signed: %w", err)
+	}
+	e, err := c.reserve(ctx, p, o)
+	var joined *ledger.JoinedError
+	if errors.As(err, &joined) {
+		return c.join(ctx, p, e, joined)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("canopy: nothing was signed: %w", err)
+	}
+	switch e.State {
+	case ledger.Authorized:
+		return c.pay(ctx, p, o.rail, e)
+	case ledger.PendingApproval:
+		c.notify(ctx, e)
+		return nil, &PendingError{c.pendingResult(ctx, e)}
+	}
+	r := resultOf(e)
+	r.Status = Denied
+	r.setReasons(e.Reasons)
+	c.cfg.Logger.LogAttrs(ctx, levelInfo, "payment denied", attrs(e, "code", r.Code)...)
+	return nil, &DeniedError{Result: r}
+}
+
+// reserve is the first durable commit. It goes on when the caller leaves, so
+// that what it stored is always known.
+func (c *Client) reserve(ctx context.Context, p *purchase, o offered) (ledger.Entry, error) {
+	o.payment.ID = payment.NewID(p.now)
+	r := ledger.Request{
+		Payment: o.payment, Verdict: o.verdict, Payer: c.Address(),
+		Key: p.opts.key, Fingerprint: p.print, Began: p.began, Now: p.now,
+		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.terms, c.Address()),
+	}
+	if p.opts.ask {
+		r.Ask = "The caller asks for approval"
+	}
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	e, _, err := c.cfg.Store.Reserve(detached, r)
+	return e, err
+}
+
+// slotFor is the slot that an authorization on these terms uses; the store
+// fills in what makes it unique.
+func slotFor(t payment.Terms, from Address) payment.Slot {
+	return payment.Slot{Kind: payment.SlotEVM, Chain: t.Asset.Chain, Token: t.Asset.Address, From: from}
+}
+
+// pay signs what was committed, checks what was signed, and sends it.
+func (c *Client) pay(ctx context.Context, p *purchase, rail Rail, e ledger.Entry) (*http.Response, error) {
+	auth, err := c.authorize(ctx, rail, e)
+	if err != nil {
+		return nil, c.stop(ctx, e, SignedNotSent, err)
+	}
+	return c.present(ctx, p, rail, e, auth)
+}
+
+// Errors that stop a payment after its commit.
+var (
+	errFrozen      = errors.New("payments were frozen before it was sent")
+	errTermsDiffer = errors.New("the signed bytes do not carry out the approved terms")
+	errTooLate     = errors.New("less than 10 s of its validity were left after signing: raise max_validity or use a faster signer")
+)
+
+// authorize builds and signs e's authorization and proves that it carries out
+// e's terms and nothing else.
+func (c *Client) authorize(ctx context.Context, rail Rail, e ledger.Entry) (payment.Authorization, error) {
+	if err := c.mayGoOn(ctx); err != nil {
+		return payment.Authorization{}, err
+	}
+	signer := c.cfg.Treasury.Signer
+	grant := e.Grant()
+	grant.Recover = !payment.IsLocal(signer)
+	auth, err := rail.Authorize(ctx, grant, signer)
+	if err != nil {
+		return payment.Authorization{}, fmt.Errorf("signing: %w", err)
+	}
+	terms, err := rail.Decode(auth, grant)
+	if err == nil && terms.Hash() != e.TermsHash {
+		err = errTermsDiffer
+	}
+	if err != nil {
+		why := fmt.Sprintf("payment %s: the signed bytes do not carry out the approved terms", e.ID)
+		if f, ok := c.cfg.Store.(ledger.Freezer); ok {
+			detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+			defer cancel()
+			err = errors.Join(err, f.Freeze(detached, c.cfg.Agent, "canopy", why))
+		}
+		return payment.Authorization{}, fmt.Errorf("%w; the agent is frozen: %w", errTermsDiffer, err)
+	}
+	if e.ValidBefore.Sub(c.cfg.Now()) < minValidity {
+		return payment.Authorization{}, errTooLate
+	}
+	return auth, nil
+}
+
+// mayGoOn is asked before a signature and before every sending: has the caller
+// left, was the agent frozen.
+func (c *Client) mayGoOn(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	frozen, why, err := c.frozen(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading whether payments are frozen: %w", err)
+	case frozen:
+		return fmt.Errorf("%w: %s", errFrozen, why)
+	}
+	return nil
+}
+
+// stop records that e was stopped after its commit, and returns the error that
+// tells the caller. The hold stays.
+func (c *Client) stop(ctx context.Context, e ledger.Entry, phase Phase, cause error) error {
+	e, warning := c.record(ctx, e, ledger.Change{To: doubt(e), Note: noteOf(cause)})
+	r := resultOf(e)
+	r.Warning = warning
+	return &InDoubtError{Result: r, Phase: phase, SafeAfter: e.SafeAfter(), Err: cause}
+}
+
+// doubt is the state of e when nothing new is proved: a claim is not taken back.
+func doubt(e ledger.Entry) ledger.State {
+	if e.State == ledger.Authorized {
+		return ledger.InDoubt
+	}
+	return e.State
+}
+
+// record is the second durable commit. It is written under a context of its
+// own; a record that fails is a warning, since the answer is there, and the
+// ledger knows the payment as authorized.
+func (c *Client) record(ctx context.Context, e ledger.Entry, ch ledger.Change) (ledger.Entry, string) {
+	if !ledger.Legal(e.State, ch.To, ledger.ByClient) {
+		return e, "" // final already, by the chain's word
+	}
+	ch.ID, ch.Version, ch.By, ch.Now = e.ID, e.Version, ledger.ByClient, c.cfg.Now()
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	next, err := c.cfg.Store.Advance(detached, ch)
+	if errors.Is(err, ledger.ErrStale) {
+		// Somebody moved it, such as reconciliation or an equal call. Take
+		// what stands and add the fact, if it still can be.
+		if cur, rerr := c.cfg.Store.Entry(detached, e.ID); rerr == nil {
+			e = cur
+			if !ledger.Legal(cur.State, ch.To, ledger.ByClient) {
+				return cur, ""
+			}
+			ch.Version = cur.Version
+			next, err = c.cfg.Store.Advance(detached, ch)
+		}
+	}
+	if err != nil {
+		c.cfg.Logger.LogAttrs(ctx, levelError, "payment outcome not recorded", attrs(e, "error", err.Error())...)
+		return e, "the outcome could not be recorded: " + err.Error()
+	}
+	c.cfg.Logger.LogAttrs(ctx, levelInfo, "payment "+next.State.String(), attrs(next, "http", ch.HTTP)...)
+	return next, ""
+}
+
+// noteOf bounds what goes into the record.
+func noteOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return plaintext.Clean(err.Error(), 300)
+}

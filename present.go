@@ -1,0 +1,228 @@
+package canopy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/canopy-go/canopy/internal/plaintext"
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+const (
+	maxResends    = 2
+	maxRetryAfter = 30 * time.Second
+)
+
+// present sends e's authorization and records what comes of it. The same bytes
+// are sent again where a second challenge states the same terms, at most twice;
+// nothing else is ever signed for this payment.
+func (c *Client) present(ctx context.Context, p *purchase, rail Rail, e ledger.Entry, auth payment.Authorization) (*http.Response, error) {
+	for sends := 1; ; sends++ {
+		if err := c.mayGoOn(ctx); err != nil {
+			return nil, c.giveUp(ctx, e, sends-1, payment.Receipt{}, err)
+		}
+		req, err := p.body.paid(p.req, auth)
+		if err != nil {
+			return nil, c.giveUp(ctx, e, sends-1, payment.Receipt{}, err)
+		}
+		resp, err := c.cfg.Transport.RoundTrip(req)
+		if err != nil {
+			return nil, c.giveUp(ctx, e, sends, payment.Receipt{}, err)
+		}
+		if !isChallenge(resp) {
+			return c.delivered(ctx, p, rail, e, resp, sends), nil
+		}
+		again := c.second(resp, p, rail, e)
+		resp.Body.Close()
+		if claimed(again.receipt, e.Sends+sends-1) {
+			return nil, c.giveUp(ctx, e, sends, again.receipt, nil)
+		}
+		if again.stop != nil || sends > maxResends || !p.mayResend(e) {
+			return nil, c.giveUp(ctx, e, sends, again.receipt, again.stop)
+		}
+		wait := resendAfter(resp, again.receipt, sends)
+		if e.ValidBefore.Sub(c.cfg.Now())-wait < minValidity {
+			return nil, c.giveUp(ctx, e, sends, again.receipt, errors.New("its validity ends before it could be sent again"))
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, c.giveUp(ctx, e, sends, again.receipt, err)
+		}
+	}
+}
+
+// claimed reports whether the seller's word counts as settlement; that our
+// nonce is used counts only if these bytes were sent before.
+func claimed(r payment.Receipt, sentBefore int) bool {
+	return r.Claim == payment.ClaimPaid || r.Claim == payment.ClaimUsed && sentBefore > 0
+}
+
+// mayResend reports whether the same bytes may be sent again without the
+// caller's asking: some sellers run their handler a second time.
+func (p *purchase) mayResend(e ledger.Entry) bool {
+	m := method(p.req)
+	return e.Resend || m == http.MethodGet || m == http.MethodHead
+}
+
+// delivered records an answer that is not a challenge and returns it.
+func (c *Client) delivered(ctx context.Context, p *purchase, rail Rail, e ledger.Entry, resp *http.Response, sends int) *http.Response {
+	receipt, err := rail.Receipt(resp, e.Grant())
+	if err != nil {
+		receipt = payment.Receipt{Code: "bad_receipt", Message: plaintext.Clean(err.Error(), 300)}
+	}
+	ch := ledger.Change{
+		To: doubt(e), Receipt: &receipt, HTTP: resp.StatusCode, Sent: sends,
+		Delivered: resp.StatusCode >= 200 && resp.StatusCode < 400,
+	}
+	if claimed(receipt, e.Sends+sends-1) {
+		ch.To = ledger.Claimed
+	} else if e.State == ledger.Claimed || e.State == ledger.Settled {
+		ch.Receipt = nil // what was claimed stands
+	}
+	e, warning := c.record(ctx, e, ch)
+	r := resultOf(e)
+	r.Warning = warning
+	return withResult(resp, p.req, r)
+}
+
+// giveUp records that no answer came, and returns the error that says so: a
+// *PaidError where the seller claims settlement, else an *InDoubtError.
+func (c *Client) giveUp(ctx context.Context, e ledger.Entry, sends int, receipt payment.Receipt, cause error) error {
+	ch := ledger.Change{To: doubt(e), Sent: sends, Note: noteOf(cause)}
+	if receipt != (payment.Receipt{}) {
+		ch.Receipt = &receipt
+	}
+	if claimed(receipt, e.Sends+sends-1) {
+		ch.To = ledger.Claimed
+	} else if e.State == ledger.Claimed || e.State == ledger.Settled {
+		ch.Receipt = nil
+	}
+	e, warning := c.record(ctx, e, ch)
+	r := resultOf(e)
+	r.Warning = warning
+	if e.State.Paid() {
+		return &PaidError{Result: r, Code: receipt.Code, Message: receipt.Message, SafeAfter: e.SafeAfter(), Err: cause}
+	}
+	phase := SentUnknown
+	switch {
+	case e.Sends == 0:
+		phase = SignedNotSent
+	case receipt.Claim == payment.ClaimRefused:
+		phase = RefusedAfter
+	}
+	return &InDoubtError{Result: r, Phase: phase, Code: receipt.Code, Message: receipt.Message, SafeAfter: e.SafeAfter(), Err: cause}
+}
+
+// challenged is what a challenge after the payment says.
+type challenged struct {
+	receipt payment.Receipt
+	stop    error // why the bytes are not sent again
+}
+
+var errOtherTerms = errors.New("the seller now asks for other terms")
+
+// second reads a challenge that answered a payment.
+func (c *Client) second(resp *http.Response, p *purchase, rail Rail, e ledger.Entry) challenged {
+	body, err := readChallenge(resp)
+	if err != nil {
+		return challenged{stop: fmt.Errorf("reading the %d after payment: %w", resp.StatusCode, err)}
+	}
+	rest := resp.Body
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	receipt, err := rail.Receipt(resp, e.Grant())
+	resp.Body = rest
+	if err != nil {
+		receipt = payment.Receipt{Code: "bad_receipt", Message: plaintext.Clean(err.Error(), 300)}
+	}
+	out := challenged{receipt: receipt}
+	offers, err := rail.Offers(resp, body)
+	if err != nil && len(offers) == 0 {
+		return out // no terms stated
+	}
+	for _, o := range offers {
+		t := o.Terms(method(p.req), p.origin.String(), p.target, p.digest)
+		t.Validity = e.Terms.Validity
+		if t.Hash() == e.TermsHash {
+			return out
+		}
+	}
+	if len(offers) > 0 {
+		out.stop = errOtherTerms
+	}
+	return out
+}
+
+// resendAfter is how long to wait before the same bytes are sent again.
+func resendAfter(resp *http.Response, r payment.Receipt, sends int) time.Duration {
+	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s >= 0 {
+		return min(time.Duration(min(s, 3600))*time.Second, maxRetryAfter)
+	}
+	if r.Claim == payment.ClaimPending && sends == 1 {
+		return 0 // the seller joins the transaction that it has broadcast
+	}
+	return time.Duration(sends) * 250 * time.Millisecond
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// join answers a call by the payment that already stands for it.
+func (c *Client) join(ctx context.Context, p *purchase, e ledger.Entry, why *ledger.JoinedError) (*http.Response, error) {
+	switch e.State {
+	case ledger.PendingApproval, ledger.Approved:
+		return nil, &PendingError{c.pendingResult(ctx, e)}
+	case ledger.Authorized:
+		return nil, &InFlightError{resultOf(e)}
+	case ledger.InDoubt, ledger.Claimed, ledger.Settled:
+	default:
+		return nil, &InDoubtError{Result: resultOf(e), Phase: SentUnknown, SafeAfter: e.SafeAfter(), Err: why}
+	}
+	cause := c.resendable(p, e)
+	if cause == nil {
+		rail := c.rails[e.Terms.Rail]
+		auth, err := c.authorize(ctx, rail, e)
+		if err == nil {
+			return c.present(ctx, p, rail, e, auth)
+		}
+		cause = err
+	}
+	r := resultOf(e)
+	if e.State.Paid() {
+		return nil, &PaidError{Result: r, Code: e.Receipt.Code, SafeAfter: e.SafeAfter(), Err: cause}
+	}
+	return nil, &InDoubtError{Result: r, Phase: SentUnknown, Code: e.Receipt.Code, SafeAfter: e.SafeAfter(), Err: cause}
+}
+
+// resendable tells why e's bytes cannot be sent again, or nil.
+func (c *Client) resendable(p *purchase, e ledger.Entry) error {
+	switch {
+	case c.rails[e.Terms.Rail] == nil:
+		return fmt.Errorf("this client has no rail %s to send it again", e.Terms.Rail)
+	case e.ValidBefore.Sub(c.cfg.Now()) < minValidity:
+		return errors.New("its bytes are dead, or about to be")
+	case e.Payer != c.Address():
+		return fmt.Errorf("it was paid from another account, %s", e.Payer)
+	case !payment.IsDeterministic(c.cfg.Treasury.Signer):
+		return errors.New("this signer cannot make the same bytes again")
+	case !p.mayResend(e):
+		return errors.New("this seller could carry out the request a second time")
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package canopy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// RoundTrip sends req and, where the seller asks for payment, pays inside the
+// policy and sends it again. It is the http.RoundTripper that a program puts
+// under its own http.Client; requests that meet no 402 pass through untouched,
+// and so do challenges of a protocol that no rail knows. Denials and doubts are
+// typed errors, which http.Client wraps in a *url.Error: use errors.As.
+//
+// A request that a redirect made is paid only on the origin that the caller
+// asked for, and never after an earlier hop was paid.
+func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
+	return c.roundTrip(req, options{})
+}
+
+// HTTPClient returns a new http.Client that pays through c. It follows at most
+// ten redirects and never carries a payment across origins.
+func (c *Client) HTTPClient() *http.Client {
+	return &http.Client{Transport: c, CheckRedirect: checkRedirect}
+}
+
+func checkRedirect(_ *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("canopy: stopped after 10 redirects")
+	}
+	return nil
+}
+
+// roundTrip is RoundTrip with the options of a Fetch.
+func (c *Client) roundTrip(req *http.Request, o options) (*http.Response, error) {
+	if req.URL == nil {
+		closeBody(req)
+		return nil, errors.New("canopy: the request has no URL")
+	}
+	began := c.cfg.Now()
+	body := newReplay(req)
+	resp, err := c.cfg.Transport.RoundTrip(body.first(req))
+	if err != nil {
+		return nil, err
+	}
+	if body.teed() {
+		resp.Request = req
+	}
+	if !isChallenge(resp) || carriesPayment(req) {
+		return resp, nil
+	}
+	return c.answer(req, resp, body, o, began)
+}
+
+// isChallenge reports whether resp asks for payment: a 402, or a 401 that
+// carries a Payment challenge.
+func isChallenge(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusPaymentRequired:
+		return true
+	case http.StatusUnauthorized:
+		for _, line := range resp.Header.Values("WWW-Authenticate") {
+			if mentionsPayment(line) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mentionsPayment reports whether a WWW-Authenticate line may hold a challenge
+// of the Payment scheme; a rail parses it properly.
+func mentionsPayment(line string) bool {
+	line = strings.ToLower(line)
+	for {
+		i := strings.Index(line, "payment ")
+		if i < 0 {
+			return false
+		}
+		if i == 0 || line[i-1] == ' ' || line[i-1] == ',' || line[i-1] == '\t' {
+			return true
+		}
+		line = line[i+8:]
+	}
+}
+
+// carriesPayment reports whether the caller put an authorization of its own on
+// req: then its answer is the caller's business.
+func carriesPayment(req *http.Request) bool {
+	if req.Header.Get("PAYMENT-SIGNATURE") != "" || req.Header.Get("X-PAYMENT") != "" {
+		return true
+	}
+	for _, v := range req.Header.Values("Authorization") {
+		if len(v) >= 8 && strings.EqualFold(v[:8], "Payment ") {
+			return true
+		}
+	}
+	return false
+}
+
+// redirected tells why the request of a redirect is not paid, or "".
+func redirected(req *http.Request) string {
+	here := req.URL
+	for prev := req.Response; prev != nil; {
+		if prev.Request == nil {
+			return "a redirect from an unknown place asks for payment"
+		}
+		from := prev.Request.URL
+		if from.Scheme != here.Scheme || !strings.EqualFold(from.Host, here.Host) {
+			return fmt.Sprintf("%s://%s redirected to %s://%s, which asks for payment: call it directly if it should be paid",
+				from.Scheme, from.Host, here.Scheme, here.Host)
+		}
+		prev = prev.Request.Response
+	}
+	return ""
+}
+
+// paidOnTheWay reports whether an earlier hop of req's redirects was paid.
+func paidOnTheWay(req *http.Request) (Result, bool) {
+	for prev := req.Response; prev != nil && prev.Request != nil; prev = prev.Request.Response {
+		if r, ok := paidBefore(prev.Request); ok {
+			return r, true
+		}
+	}
+	return Result{}, false
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		req.Body.Close()
+	}
+}
