@@ -1,0 +1,181 @@
+package x402
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/canopy-go/canopy/internal/eip3009"
+	"github.com/canopy-go/canopy/internal/permit"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// The headers of the protocol. A request carries its payment in one of
+// version 2 or of version 1.
+const (
+	headerRequired   = "Payment-Required"
+	headerPayment    = "PAYMENT-SIGNATURE"
+	headerPaymentV1  = "X-PAYMENT"
+	headerResponse   = "Payment-Response"
+	headerResponseV1 = "X-Payment-Response"
+)
+
+// ErrGrant is wrapped where a grant is not one that this rail can carry out.
+// Nothing was signed.
+var ErrGrant = errors.New("x402: the grant does not fit")
+
+// Authorize signs the EIP-3009 authorization that g stands for, from validAfter
+// 0 to g.ValidBefore, with one call of s.Sign. The same grant and a
+// deterministic signer give the same bytes. Nothing is signed once ctx has
+// ended, and nothing is returned if it ended meanwhile.
+//
+// The signature of a signer that is not of this module is normalised, and must
+// recover to g.Payer.
+func (r *Rail) Authorize(ctx context.Context, g payment.Grant, s payment.Signer) (payment.Authorization, error) {
+	if err := ctx.Err(); err != nil {
+		return payment.Authorization{}, fmt.Errorf("x402: not signed: %w", err)
+	}
+	t, err := r.fit(g)
+	if err != nil {
+		return payment.Authorization{}, err
+	}
+	if s.Address() != g.Payer {
+		return payment.Authorization{}, fmt.Errorf("%w: the signer is %s, the payer %s", ErrGrant, s.Address(), g.Payer)
+	}
+	digest := eip3009.Digest(t.separator, message(g))
+	if err := use(g, digest); err != nil {
+		return payment.Authorization{}, err
+	}
+	raw, err := s.Sign(ctx, g.Permit, digest)
+	if err != nil {
+		return payment.Authorization{}, fmt.Errorf("x402: sign: %w", err)
+	}
+	sig, err := eip3009.NormalizeSignature(raw)
+	if err != nil {
+		return payment.Authorization{}, fmt.Errorf("x402: the signer's answer: %w", err)
+	}
+	if !payment.IsLocal(s) {
+		if err := signedBy(g.Payer, digest, sig); err != nil {
+			return payment.Authorization{}, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return payment.Authorization{}, fmt.Errorf("x402: signed, and not to be sent: %w", err)
+	}
+	return encode(g, sig)
+}
+
+// fit returns the token that g pays with, or says what in g is not a payment of
+// the exact scheme: one recipient, the slot of the very token and payer, whole
+// seconds of validity.
+func (r *Rail) fit(g payment.Grant) (*token, error) {
+	a, slot := g.Terms.Asset, g.Slot
+	t := r.token(a.Chain, a.Address)
+	wrong := ""
+	switch {
+	case g.Terms.Rail != Name || g.Terms.Scheme != exact:
+		wrong = "it is not of rail x402 and scheme exact"
+	case g.Version != 1 && g.Version != 2:
+		wrong = "it is of no known version"
+	case t == nil:
+		wrong = fmt.Sprintf("%s on %s is not a token to pay with", a.Address, a.Chain)
+	case t.asset.Decimals != a.Decimals:
+		wrong = "the token's decimals are others"
+	case len(g.Terms.Recipients) != 1 || g.Terms.Recipients[0].Amount != g.Terms.Amount:
+		wrong = "it has not one recipient of the whole amount"
+	case g.Terms.Amount.IsZero():
+		wrong = "the amount is zero"
+	case g.Payer.IsZero():
+		wrong = "it has no payer"
+	case slot.Kind != payment.SlotEVM || slot.Chain != a.Chain || slot.Token != a.Address || slot.From != g.Payer:
+		wrong = "the slot is another's"
+	case slot.NonceID == [32]byte{}:
+		wrong = "the slot has no nonce"
+	case g.ValidBefore.Unix() <= 0 || g.ValidBefore.Nanosecond() != 0:
+		wrong = "validBefore is not a whole second"
+	default:
+		if err := g.Terms.Check(g.Payer); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrGrant, err)
+		}
+		return t, nil
+	}
+	return nil, fmt.Errorf("%w: %s", ErrGrant, wrong)
+}
+
+// message is what g has signed.
+func message(g payment.Grant) eip3009.Authorization {
+	return eip3009.Authorization{
+		From: g.Payer, To: g.Terms.Recipients[0].Address, Value: g.Terms.Amount.Bytes(),
+		ValidBefore: uint64(g.ValidBefore.Unix()), Nonce: g.Slot.NonceID,
+	}
+}
+
+// use holds the permit to the slot and the digest, even where the signer would
+// not look. Its deadline is for the signer to judge, who has the clock.
+func use(g payment.Grant, digest [32]byte) error {
+	slot := g.Permit.Slot()
+	if slot == "" {
+		return fmt.Errorf("x402: not signed: %w", permit.ErrNone)
+	}
+	if slot != g.Slot.String() {
+		return fmt.Errorf("%w: the permit is of another slot", ErrGrant)
+	}
+	if err := g.Permit.Use(digest, g.Permit.Deadline().Add(-1)); err != nil {
+		return fmt.Errorf("x402: not signed: %w", err)
+	}
+	return nil
+}
+
+func signedBy(payer payment.Address, digest [32]byte, sig [65]byte) error {
+	got, err := eip3009.Recover(digest, sig[:])
+	if err != nil {
+		return fmt.Errorf("x402: the signature: %w", err)
+	}
+	if payment.Address(got) != payer {
+		return fmt.Errorf("x402: the signature is of %s, not of the payer %s", payment.Address(got), payer)
+	}
+	return nil
+}
+
+// encode writes the document, and the header that carries it.
+func encode(g payment.Grant, sig [65]byte) (payment.Authorization, error) {
+	b := make([]byte, 0, 640+len(g.Echo))
+	b = append(b, `{"x402Version":`...)
+	b = append(b, '0'+byte(g.Version))
+	b = append(b, `,"payload":{"signature":"0x`...)
+	b = hex.AppendEncode(b, sig[:])
+	b = append(b, `","authorization":{"from":"`...)
+	b = append(b, g.Payer.String()...)
+	b = append(b, `","to":"`...)
+	b = append(b, g.Terms.Recipients[0].Address.String()...)
+	b = append(b, `","value":"`...)
+	if n, ok := g.Terms.Amount.Uint64(); ok {
+		b = strconv.AppendUint(b, n, 10)
+	} else {
+		b = append(b, g.Terms.Amount.String()...)
+	}
+	b = append(b, `","validAfter":"0","validBefore":"`...)
+	b = strconv.AppendInt(b, g.ValidBefore.Unix(), 10)
+	b = append(b, `","nonce":"0x`...)
+	b = hex.AppendEncode(b, g.Slot.NonceID[:])
+	b = append(b, `"}},`...)
+	b, err := appendEcho(b, g.Echo, g.Version, g.PaymentID)
+	if err != nil {
+		return payment.Authorization{}, err
+	}
+	b = append(b, '}')
+	return payment.Authorization{
+		Header: header(g.Version), Value: base64.StdEncoding.EncodeToString(b),
+		Slot: g.Slot, ValidBefore: g.ValidBefore,
+	}, nil
+}
+
+func header(version int) string {
+	if version == 1 {
+		return headerPaymentV1
+	}
+	return headerPayment
+}
