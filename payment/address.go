@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/canopy-go/canopy/internal/keccak"
 )
@@ -20,12 +19,11 @@ var ErrAddress = errors.New("payment: not an address")
 // ParseAddress reads 0x and 40 hex digits. Digits of one case carry no
 // checksum; mixed case must be the checksum of EIP-55.
 func ParseAddress(s string) (Address, error) {
-	a, err := ParseAddressLoose(s)
-	if err != nil {
-		return Address{}, err
+	a, mixed, ok := readAddress(s)
+	if !ok {
+		return Address{}, notAddress(s)
 	}
-	digits := s[2:]
-	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && s != a.String() {
+	if mixed && s != a.String() {
 		return Address{}, fmt.Errorf("%w: the mixed-case checksum of %s is wrong", ErrAddress, s)
 	}
 	return a, nil
@@ -34,14 +32,40 @@ func ParseAddress(s string) (Address, error) {
 // ParseAddressLoose reads 0x and 40 hex digits of any case, and does not look
 // at a checksum.
 func ParseAddressLoose(s string) (Address, error) {
-	var a Address
-	if len(s) != 42 || s[:2] != "0x" {
-		return Address{}, fmt.Errorf("%w: %q is not 0x and 40 hex digits", ErrAddress, clip(s))
-	}
-	if _, err := hex.Decode(a[:], []byte(s[2:])); err != nil {
-		return Address{}, fmt.Errorf("%w: %q is not 0x and 40 hex digits", ErrAddress, clip(s))
+	a, _, ok := readAddress(s)
+	if !ok {
+		return Address{}, notAddress(s)
 	}
 	return a, nil
+}
+
+// readAddress also reports whether s has letters of both cases.
+func readAddress(s string) (a Address, mixed, ok bool) {
+	if len(s) != 42 || s[:2] != "0x" {
+		return Address{}, false, false
+	}
+	var lower, upper bool
+	for i := range 40 {
+		c := s[2+i]
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+			lower = true
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+			upper = true
+		default:
+			return Address{}, false, false
+		}
+		a[i/2] = a[i/2]<<4 | c
+	}
+	return a, lower && upper, true
+}
+
+func notAddress(s string) error {
+	return fmt.Errorf("%w: %q is not 0x and 40 hex digits", ErrAddress, clip(s))
 }
 
 // IsZero reports whether a is the zero address, which nobody holds.

@@ -37,7 +37,13 @@ func (s Slot) IsZero() bool { return s.Kind == SlotNone }
 func (s Slot) String() string {
 	switch s.Kind {
 	case SlotEVM:
-		return fmt.Sprintf("evm/%s/%s/%s/%s", s.Chain, s.Token.Lower(), s.From.Lower(), hex.EncodeToString(s.NonceID[:]))
+		b := make([]byte, 0, 192)
+		b = append(b, "evm/"...)
+		b = append(b, s.Chain...)
+		b = hex.AppendEncode(append(b, "/0x"...), s.Token[:])
+		b = hex.AppendEncode(append(b, "/0x"...), s.From[:])
+		b = hex.AppendEncode(append(b, '/'), s.NonceID[:])
+		return string(b)
 	case SlotLane:
 		return fmt.Sprintf("lane/%s/%s/%s/%d", s.Chain, s.From.Lower(), hex.EncodeToString(s.NonceID[:]), s.Nonce)
 	case SlotExpiring:

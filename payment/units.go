@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/bits"
+	"strconv"
 	"strings"
 )
 
@@ -140,7 +141,7 @@ func (u Units) quo(n uint64) (q Units, rem uint64) {
 // String is u in decimal.
 func (u Units) String() string {
 	if n, ok := u.Uint64(); ok {
-		return fmt.Sprint(n)
+		return strconv.FormatUint(n, 10)
 	}
 	var parts []string
 	for !u.IsZero() {
