@@ -146,11 +146,8 @@ func latest(t time.Time, others ...time.Time) time.Time {
 	return t
 }
 
-// maxValidity bounds every authorization, whatever a policy says.
+// Defaults for a verdict that leaves them out.
 const (
-	maxValidity       = 600 * time.Second
-	minValidity       = 10 * time.Second
-	expiringValidity  = 25 * time.Second // of Tempo's expiring nonce
-	defaultTTL        = 24 * time.Hour
+	defaultTTL        = 24 * time.Hour // of an approval
 	defaultMaxPending = 20
 )

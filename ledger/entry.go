@@ -69,6 +69,17 @@ type Entry struct {
 	// entries in Authorized, InDoubt, Claimed and Settled; it is zero on all
 	// others.
 	Permit payment.Permit
+
+	slot string // Slot.String, where it was asked for
+}
+
+// SlotKey is Slot.String; it is kept where the entry was authorized in this
+// process.
+func (e *Entry) SlotKey() string {
+	if e.slot != "" {
+		return e.slot
+	}
+	return e.Slot.String()
 }
 
 // SafeAfter is when a payment in doubt, or one not delivered, stops answering
@@ -140,18 +151,4 @@ func (e Entry) Grant() payment.Grant {
 		PaymentID: e.ID, Terms: e.Terms, Payer: e.Payer, Slot: e.Slot, ValidBefore: e.ValidBefore,
 		ChallengeID: e.ChallengeID, Realm: e.Realm, Version: e.Protocol, Echo: e.Echo, Permit: e.Permit,
 	}
-}
-
-// Event is one link of a payment's own chain: a move, and what was known of
-// it. Its hash covers its own fields and the hash before it.
-type Event struct {
-	Payment payment.ID
-	Seq     int64 // from 1
-	At      time.Time
-	From    State
-	To      State
-	By      Actor
-	Data    []byte // canonical JSON of what was recorded with the move; no secret
-	Prev    payment.Hash
-	Hash    payment.Hash
 }

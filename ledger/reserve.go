@@ -1,32 +1,310 @@
 package ledger
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
+	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
 )
 
-var errTODO = errors.New("ledger: not written yet")
+// Codes of the reasons that the ledger itself gives, besides those of caps.
+const (
+	CodeFrozen           = "frozen"
+	CodeDuplicate        = "duplicate"          // a transfer without a key, equal to a recent one
+	CodeTooManyPending   = "too_many_pending"   // the agent has max_pending payments before people
+	CodeValidityTooShort = "validity_too_short" // under 10 s are left for the authorization
+	CodeAmountOverflow   = "amount_overflow"    // cost or sum is more than can be counted
+	CodeAsked            = "asked"              // the caller wanted a person asked
+	CodeNoReason         = "no_reason"          // a denial for which the policy named none
+)
 
 // ReserveTx is Store.Reserve in one step. Hand the entry out through Committed,
 // after the commit.
-func ReserveTx(tx Tx, r *Request, env Env) (*Entry, []policy.Use, error) { return nil, nil, errTODO }
+//
+// In this order: the clock, freeze, the key, equal calls, the duplicate
+// transfer, then every limit, and the approval that is consumed. A granted
+// approval of this very payment turns it from Approved to Authorized under the
+// ID it has. Where such a payment cannot be carried out now (a cap is full, a
+// freeze, a policy that denies it by now) nothing is stored: it is returned as
+// it stands, Approved, with the reasons for the refusal in Reasons, and its
+// approval stays unspent.
+func ReserveTx(tx Tx, r *Request, env Env) (*Entry, []policy.Use, error) {
+	if err := r.check(); err != nil {
+		return nil, nil, err
+	}
+	s := &reserving{tx: tx, r: r, env: env, hash: r.Payment.Terms.Hash()}
+	var err error
+	if s.seen, err = tx.Seen(); err != nil {
+		return nil, nil, err
+	}
+	if s.now, s.own, err = env.strict(s.seen, r.Now); err != nil {
+		return nil, nil, err
+	}
+	if _, err := RecoverTx(tx, env); err != nil {
+		return nil, nil, err
+	}
+	if err := s.judge(); err != nil {
+		return nil, nil, err
+	}
+	earlier, why, err := s.answer()
+	if err != nil {
+		return nil, nil, err
+	}
+	if why != 0 {
+		return earlier, nil, &JoinedError{ID: earlier.ID, Why: why}
+	}
+	if earlier != nil {
+		s.verdict.Cost = max(s.verdict.Cost, earlier.Cost)
+	}
+	uses, err := s.limits()
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := s.store(earlier)
+	return e, uses, err
+}
 
-// AdvanceTx is Store.Advance in one step.
-func AdvanceTx(tx Tx, c *Change, env Env) (*Entry, error) { return nil, errTODO }
+// reserving is one Reserve in the making.
+type reserving struct {
+	tx   Tx
+	r    *Request
+	env  Env
+	seen Seen
 
-// DecideTx is Approvals.Decide in one step. An approval that expired is
-// recorded as such, and ErrDecided returned with it.
-func DecideTx(tx Tx, d Decision, env Env) (*Approval, error) { return nil, errTODO }
+	now   time.Time // the ledger's
+	own   time.Time // the store's own clock
+	hash  payment.Hash
+	facts policy.Facts
 
-// RecoverTx moves the payments of owners that are not alive from Authorized to
-// InDoubt, and tells how many. A store runs it on opening; ReserveTx runs it.
-func RecoverTx(tx Tx, env Env) (int, error) { return 0, errTODO }
+	verdict  policy.Verdict
+	frozen   bool
+	count    *counting
+	outdated *Entry // holds the key, but was approved on other terms
+}
 
-// UseTx is Store.Use. It writes nothing, so it may run on a snapshot.
-func UseTx(tx Tx, limits []policy.Limit, now time.Time) ([]policy.Use, error) { return nil, errTODO }
+// check refuses what no store should see.
+func (r *Request) check() error {
+	t := &r.Payment.Terms
+	switch {
+	case !r.Payment.ID.Valid():
+		return fmt.Errorf("ledger: %q is not the ID of a payment", clip(string(r.Payment.ID)))
+	case r.Payment.Agent == "":
+		return fmt.Errorf("ledger: the request names no agent")
+	case r.Fingerprint.IsZero():
+		return fmt.Errorf("ledger: the request has no fingerprint")
+	case len(t.Recipients) == 0:
+		return fmt.Errorf("ledger: the request names no recipient")
+	case len(r.Key) > maxKey:
+		return fmt.Errorf("ledger: the key is longer than %d bytes", maxKey)
+	case len(r.Offer.Echo) > payment.MaxEcho:
+		return fmt.Errorf("ledger: the echo is longer than %d bytes", payment.MaxEcho)
+	}
+	facts := r.facts()
+	for _, l := range r.Verdict.Limits {
+		if !l.Scope.Covers(facts) {
+			return fmt.Errorf("ledger: the limit %s (%s) is not one of this payment", l, l.Scope.Key())
+		}
+	}
+	return nil
+}
 
-// Committed is e as a store hands it out once it is committed: the caller's
-// own copy, with a permit where a signature may be made.
-func Committed(e *Entry) Entry { return *e }
+const maxKey = 1 << 10
+
+// clip bounds foreign text that goes into an error.
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "..."
+	}
+	return s
+}
+
+func (r *Request) facts() policy.Facts {
+	e := Entry{Agent: r.Payment.Agent, Shared: r.Verdict.Shared, Host: r.Payment.Host, Terms: r.Payment.Terms}
+	return e.Facts()
+}
+
+// judge brings the verdict together with the ledger's own opinions that need
+// no earlier payment: freeze, a cost that cannot be counted, a person asked.
+func (s *reserving) judge() error {
+	s.facts = s.r.facts()
+	s.verdict = s.r.Verdict
+	v := &s.verdict
+	v.Cost = max(v.Cost, s.r.Payment.Terms.Cost())
+	v.Reasons = append(make([]policy.Reason, 0, len(v.Reasons)+2), v.Reasons...)
+	if v.Status > payment.Allowed {
+		v.Status = payment.Denied
+	}
+	frozen, reason, err := s.tx.Frozen(s.r.Payment.Agent)
+	if err != nil {
+		return err
+	}
+	if s.frozen = frozen; frozen && v.Code() != CodeFrozen {
+		text := "Payments are frozen"
+		if reason != "" {
+			text += ": " + reason
+		}
+		s.deny(CodeFrozen, text, time.Time{})
+	}
+	if v.Cost == payment.MaxUSD {
+		s.deny(CodeAmountOverflow, "The amount is more than can be counted", time.Time{})
+	}
+	if v.Status == payment.Allowed && s.r.Ask != "" {
+		v.Status = payment.PendingApproval
+		v.Reasons = append(v.Reasons, policy.Reason{Status: v.Status, Code: CodeAsked, Text: s.r.Ask, Cost: v.Cost})
+	}
+	return nil
+}
+
+func (s *reserving) deny(code, text string, until time.Time) {
+	v := &s.verdict
+	v.Status = payment.Denied
+	v.Reasons = append(v.Reasons, policy.Reason{Status: payment.Denied, Code: code, Text: text, Cost: v.Cost, Until: until})
+}
+
+// limits checks every limit of the verdict, and denies where one is full.
+func (s *reserving) limits() ([]policy.Use, error) {
+	c, err := newCounting(s.tx, s.now)
+	if err != nil {
+		return nil, err
+	}
+	s.count = c
+	for i := range c.marks {
+		if err := c.age(&c.marks[i], false); err != nil {
+			return nil, err
+		}
+	}
+	uses := make([]policy.Use, len(s.verdict.Limits))
+	for i, l := range s.verdict.Limits {
+		if uses[i], err = c.use(l, s.verdict.Cost); err != nil {
+			return nil, err
+		}
+	}
+	s.verdict = s.verdict.Apply(uses)
+	room, err := c.hasRoom(s.facts, s.verdict.Cost)
+	if err != nil {
+		return nil, err
+	}
+	if !room && s.verdict.Cost != payment.MaxUSD {
+		s.deny(CodeAmountOverflow, "The sum is more than can be counted", time.Time{})
+	}
+	return uses, nil
+}
+
+// store writes what was decided. approved is the payment whose approval is
+// consumed, or nil.
+func (s *reserving) store(approved *Entry) (*Entry, error) {
+	var before time.Time
+	if s.verdict.Status != payment.Denied {
+		before = s.validBefore(s.verdict.Status == payment.Allowed || approved != nil)
+	}
+	if s.verdict.Status == payment.PendingApproval && approved == nil {
+		if err := s.maxPending(); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case s.verdict.Status == payment.Denied && approved != nil:
+		e := *approved
+		e.Reasons = s.verdict.Reasons
+		return &e, nil
+	case s.verdict.Status == payment.Denied:
+		if len(s.verdict.Reasons) == 0 {
+			s.deny(CodeNoReason, "The policy allows nothing here", time.Time{})
+		}
+		return s.insert(s.entry(Denied), nil)
+	case s.verdict.Status == payment.PendingApproval && approved == nil:
+		return s.ask()
+	}
+	return s.authorize(approved, before)
+}
+
+// maxPending denies where the agent has too many payments before people.
+func (s *reserving) maxPending() error {
+	most := s.verdict.MaxPending
+	if most <= 0 {
+		most = defaultMaxPending
+	}
+	n, err := s.tx.Pending(s.r.Payment.Agent, s.now)
+	if err == nil && n >= most {
+		s.deny(CodeTooManyPending, fmt.Sprintf("%d payments wait for approval, max_pending is %d", n, most), time.Time{})
+	}
+	return err
+}
+
+// ask puts the payment to a person.
+func (s *reserving) ask() (*Entry, error) {
+	ttl := s.verdict.ApprovalTTL
+	if ttl <= 0 {
+		ttl = defaultTTL
+	}
+	e := s.entry(PendingApproval)
+	e.ApprovalID = payment.NewApprovalID(s.now)
+	return s.insert(e, &Approval{
+		ID: e.ApprovalID, Payment: e.ID, Agent: e.Agent, Terms: e.Terms, TermsHash: e.TermsHash, Cost: e.Cost,
+		Reason: s.verdict.Reason(), Purpose: e.Purpose, CreatedAt: s.now, ExpiresAt: s.now.Add(ttl), Version: 1,
+	})
+}
+
+// entry is the payment of the request, owning all that it refers to.
+func (s *reserving) entry(state State) *Entry {
+	r := s.r
+	e := &Entry{
+		ID: r.Payment.ID, Agent: r.Payment.Agent, State: state, Version: 1,
+		Terms: r.Payment.Terms, TermsHash: s.hash, Cost: s.verdict.Cost, Payer: r.Payer,
+		Host: r.Payment.Host, Shared: s.verdict.Shared, Purpose: r.Payment.Purpose,
+		Key: r.Key, Fingerprint: r.Fingerprint,
+		CreatedAt: s.now,
+	}
+	e.Terms.Recipients = append([]payment.Recipient(nil), e.Terms.Recipients...)
+	s.describe(e)
+	return e
+}
+
+// describe puts on e what this request knows of the offer and the decision.
+func (s *reserving) describe(e *Entry) {
+	o := &s.r.Offer
+	e.ChallengeID, e.Realm, e.Protocol, e.Resend = o.ChallengeID, o.Realm, o.Version, o.Resend
+	e.Echo = append([]byte(nil), o.Echo...)
+	e.Watched = s.r.Watched
+	e.Reasons = s.verdict.Reasons
+	e.Policy = s.verdict.Policy
+	e.DuplicateWindow = s.verdict.DuplicateWindow
+}
+
+// insert stores a new payment, and its approval if there is one.
+func (s *reserving) insert(e *Entry, a *Approval) (*Entry, error) {
+	if s.outdated != nil && e.HoldsKey() {
+		if _, err := s.tx.Entry(e.ID); err == nil {
+			return nil, ErrTaken
+		}
+		if err := s.moveKey(e.ID); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.tx.Insert(e, newEvent(e, Proposed, ByClient, s.now, recordOf(e))); err != nil {
+		return nil, err
+	}
+	if a != nil {
+		if err := s.tx.PutApproval(a); err != nil {
+			return nil, err
+		}
+	}
+	return e, s.saw()
+}
+
+func (s *reserving) saw() error {
+	s.seen.At = s.now
+	return s.tx.SetSeen(s.seen)
+}
+
+// moveKey takes the key from a payment that was approved on terms which the
+// seller no longer offers, for the new decision to hold.
+func (s *reserving) moveKey(to payment.ID) error {
+	e := *s.outdated
+	e.Key = ""
+	e.Version++
+	var r record
+	r.text("key_moved_to", string(to))
+	return s.tx.Update(&e, newEvent(&e, e.State, ByClient, s.now, r.done()))
+}

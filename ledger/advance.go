@@ -1,0 +1,99 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// AdvanceTx is Store.Advance in one step. Its clock refuses nothing, since an
+// outcome must not be lost: an instant that cannot be right is left out.
+func AdvanceTx(tx Tx, c *Change, env Env) (*Entry, error) {
+	was, err := tx.Entry(c.ID)
+	if err != nil {
+		return nil, err
+	}
+	if was.Version != c.Version {
+		return nil, fmt.Errorf("%w: it is %s at version %d, not %d", ErrStale, was.State, was.Version, c.Version)
+	}
+	if !was.State.Live() || c.To == Authorized && was.State != Authorized || !Legal(was.State, c.To, c.By) {
+		return nil, fmt.Errorf("%w: %s to %s by %s", ErrIllegal, was.State, c.To, c.By)
+	}
+	return advance(tx, was, c, env)
+}
+
+func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
+	seen, err := tx.Seen()
+	if err != nil {
+		return nil, err
+	}
+	now, own := env.lenient(seen, c.Now)
+	e := *was
+	e.State = c.To
+	e.Version++
+	if c.Receipt != nil {
+		e.Receipt = *c.Receipt
+	}
+	if c.HTTP != 0 {
+		e.HTTP = c.HTTP
+	}
+	if c.Note != "" {
+		e.Note = c.Note
+	}
+	e.Delivered = e.Delivered || c.Delivered
+	e.Assumed = e.Assumed || c.Assumed
+	e.Sends += max(c.Sent, 0)
+	var spent time.Time
+	if c.To == Settled && !c.SpentAt.IsZero() {
+		// Money cannot have moved before the hold was taken, whatever a
+		// block's clock says.
+		spent = latest(instant(c.SpentAt), e.AuthorizedAt)
+		e.SpentAt = spent
+	}
+	if e.OutcomeAt.IsZero() && c.To != Authorized {
+		e.OutcomeAt, e.OutcomeSeen, e.Recovered = now, own, c.By == ByRecovery
+	}
+	if err := tx.Update(&e, newEvent(&e, was.State, c.By, now, c.record(spent))); err != nil {
+		return nil, err
+	}
+	if spanOf(was) != spanOf(&e) {
+		count, err := newCounting(tx, now)
+		if err != nil {
+			return nil, err
+		}
+		if err := count.recount(was, &e); err != nil {
+			return nil, err
+		}
+	}
+	if now.After(seen.At) {
+		seen.At = now
+		return &e, tx.SetSeen(seen)
+	}
+	return &e, nil
+}
+
+// RecoverTx moves the payments of owners that are not alive from Authorized to
+// InDoubt, and tells how many. A store runs it on opening; ReserveTx runs it.
+func RecoverTx(tx Tx, env Env) (int, error) {
+	owners, err := tx.Owners()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, owner := range owners {
+		if owner == env.Owner || env.Alive != nil && env.Alive(owner) {
+			continue
+		}
+		left, err := tx.Owned(owner)
+		if err != nil {
+			return n, err
+		}
+		for _, e := range left {
+			c := Change{ID: e.ID, To: InDoubt, By: ByRecovery, Note: "its process ended before an outcome was recorded"}
+			if _, err := advance(tx, e, &c, env); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,187 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/canopy-go/canopy/payment"
+)
+
+// answer finds the earlier payment that answers the call, and why; or, where
+// why is 0, the approved one that the call carries out, or nil.
+//
+// A payment that may have moved money comes first, so that no retry pays while
+// an equal call is not resolved; then one that is approved on these terms; then
+// one that waits for a person. A call that is denied joins none of the last
+// two: denied beats pending.
+func (s *reserving) answer() (*Entry, Join, error) {
+	if s.frozen {
+		e, err := s.approved()
+		return e, 0, err
+	}
+	if s.r.Key != "" {
+		if e, why, err := s.keyed(); e != nil || err != nil {
+			return e, why, err
+		}
+	}
+	equal, err := s.tx.Unresolved(s.r.Payment.Agent, s.r.Fingerprint, s.now)
+	if err != nil {
+		return nil, 0, err
+	}
+	var approved, pending *Entry
+	for _, e := range equal {
+		if !s.waits(e) {
+			if s.guards(e) {
+				return e, JoinGuard, nil
+			}
+			continue
+		}
+		if s.r.Key != "" && e.Key != "" {
+			continue // the key's own answer was found by it; others differ
+		}
+		if e, err = s.lapse(e); err != nil {
+			return nil, 0, err
+		}
+		switch {
+		case e == nil:
+		case e.State == PendingApproval:
+			pending = first(pending, e)
+		case e.TermsHash == s.hash:
+			approved = first(approved, e)
+		}
+	}
+	switch {
+	case approved != nil:
+		return approved, 0, nil
+	case pending != nil && s.verdict.Status != payment.Denied:
+		return pending, JoinEqual, nil
+	}
+	return nil, 0, s.duplicate()
+}
+
+func first(have, e *Entry) *Entry {
+	if have != nil {
+		return have
+	}
+	return e
+}
+
+func (s *reserving) waits(e *Entry) bool {
+	return e.State == PendingApproval || e.State == Approved
+}
+
+// keyed is answer for a key that is held.
+func (s *reserving) keyed() (*Entry, Join, error) {
+	e, err := s.tx.Keyed(s.r.Payment.Agent, s.r.Key)
+	if err != nil || e == nil {
+		return nil, 0, err
+	}
+	if s.waits(e) {
+		if e, err = s.lapse(e); err != nil || e == nil {
+			return nil, 0, err
+		}
+	}
+	switch {
+	case e.Fingerprint != s.r.Fingerprint:
+		return nil, 0, fmt.Errorf("%w: it is that of payment %s", ErrKeyConflict, e.ID)
+	case e.State == Approved && e.TermsHash == s.hash:
+		return e, 0, nil
+	case e.State == Approved:
+		s.outdated = e // the seller's terms changed: a new decision
+		return nil, 0, nil
+	case e.State == PendingApproval && s.verdict.Status == payment.Denied:
+		return nil, 0, nil
+	}
+	return e, JoinKey, nil
+}
+
+// approved is the payment that the call would carry out were it not frozen.
+func (s *reserving) approved() (*Entry, error) {
+	equal, err := s.tx.Unresolved(s.r.Payment.Agent, s.r.Fingerprint, s.now)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range equal {
+		if e.State != Approved || e.TermsHash != s.hash || e.Key != s.r.Key && e.Key != "" && s.r.Key != "" {
+			continue
+		}
+		if e, err = s.lapse(e); e != nil || err != nil {
+			return e, err
+		}
+	}
+	return nil, nil
+}
+
+// guards reports whether e, of an equal call, keeps this one from paying: it
+// is a fetch that was not delivered, or a transfer in doubt, its outcome was
+// there when this call began, and SafeAfter has not come.
+//
+// The beginning is put on the store's own clock, by which the outcome was
+// stamped too, so that callers whose clocks differ are ordered alike. An
+// outcome that this clock has not reached is one from before it was set back.
+func (s *reserving) guards(e *Entry) bool {
+	switch {
+	case e.State == InDoubt || e.State == NeedsOperator:
+		if e.Delivered && !e.Terms.IsTransfer() {
+			return false
+		}
+	case e.Terms.IsTransfer() || e.Delivered || !e.State.Paid():
+		return false
+	}
+	if !s.now.Before(e.SafeAfter()) {
+		return false
+	}
+	began := s.own
+	if ago := s.r.Now.Sub(s.r.Began); !s.r.Began.IsZero() && ago > 0 {
+		began = s.own.Add(-ago)
+	}
+	return e.Recovered || s.own.Before(e.OutcomeSeen) || !began.Before(e.OutcomeSeen)
+}
+
+// duplicate denies a transfer without a key that equals a recent one.
+func (s *reserving) duplicate() error {
+	window := s.verdict.DuplicateWindow
+	if s.r.Key != "" || !s.r.Payment.Terms.IsTransfer() || window <= 0 {
+		return nil
+	}
+	e, err := s.tx.LastTransfer(s.r.Payment.Agent, s.r.Fingerprint)
+	if err != nil || e == nil {
+		return err
+	}
+	if until := e.AuthorizedAt.Add(window); !s.now.After(until) {
+		s.deny(CodeDuplicate, fmt.Sprintf("Duplicate of payment %s, made %s ago: give a key to pay again",
+			e.ID, s.now.Sub(e.AuthorizedAt).Round(time.Second)), until)
+	}
+	return nil
+}
+
+// lapse returns e, or nil where its approval has expired, which is recorded.
+func (s *reserving) lapse(e *Entry) (*Entry, error) {
+	a, err := s.tx.Approval(e.ApprovalID)
+	if err != nil {
+		return nil, err
+	}
+	if s.now.Before(a.ExpiresAt) {
+		return e, nil
+	}
+	if err := lapse(s.tx, e, a, s.now); err != nil {
+		return nil, err
+	}
+	return nil, s.saw()
+}
+
+// lapse records that an approval has expired.
+func lapse(tx Tx, e *Entry, a *Approval, now time.Time) error {
+	expired := *a
+	expired.Status = ApprovalLapsed
+	expired.Version++
+	if err := tx.PutApproval(&expired); err != nil {
+		return err
+	}
+	n := *e
+	n.State = ApprovalExpired
+	n.Version++
+	var r record
+	r.text("approval", string(a.ID))
+	return tx.Update(&n, newEvent(&n, e.State, ByRecovery, now, r.done()))
+}

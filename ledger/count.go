@@ -1,0 +1,358 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// ageStep bounds how many entries one step ages out of a window while nothing
+// depends on it.
+const ageStep = 64
+
+// counting is the counters as one step uses them.
+type counting struct {
+	tx    Tx
+	now   time.Time
+	marks []Mark
+	fresh []tally // counters made in this step, to be stored if it authorizes
+}
+
+type tally struct {
+	key CounterKey
+	Counter
+}
+
+func newCounting(tx Tx, now time.Time) (*counting, error) {
+	marks, err := tx.Marks()
+	if err != nil {
+		return nil, err
+	}
+	return &counting{tx: tx, now: now, marks: append(make([]Mark, 0, len(marks)+4), marks...)}, nil
+}
+
+// edge is the point that an entry must be after to count in w at now, and the
+// end of the calendar period that begins there.
+func edge(w policy.Window, now time.Time) (p Point, end time.Time, err error) {
+	start, end, err := w.Bounds(now)
+	if err != nil || w.Kind == policy.Ever {
+		return Point{}, time.Time{}, err
+	}
+	if w.Kind == policy.Rolling {
+		return Point{Until: instant(start).Add(time.Microsecond)}, time.Time{}, nil
+	}
+	return Point{Until: start.UTC()}, end.UTC(), nil
+}
+
+// edge is that of m's window; within one calendar period it stays.
+func (m *Mark) edge(now time.Time) (Point, time.Time, error) {
+	if !m.End.IsZero() && now.Before(m.End) {
+		return m.At, m.End, nil
+	}
+	return edge(m.Window, now)
+}
+
+func (c *counting) mark(w policy.Window) *Mark {
+	for i := range c.marks {
+		if c.marks[i].Window == w {
+			return &c.marks[i]
+		}
+	}
+	return nil
+}
+
+// age brings m towards now: all the way, or by about ageStep entries.
+func (c *counting) age(m *Mark, all bool) error {
+	to, end, err := m.edge(c.now)
+	if err != nil {
+		return err
+	}
+	if !to.After(m.At) {
+		return nil
+	}
+	if !end.IsZero() {
+		// A new period: little counts in it yet, so its counters are made
+		// again rather than walked down.
+		if err := c.tx.DropMark(m.Window); err != nil {
+			return err
+		}
+		*m = Mark{Window: m.Window, At: to, End: end}
+		return c.tx.PutMark(*m)
+	}
+	for m.Next.Before(to.Until) {
+		due, err := c.tx.Due(m.At, ageStep)
+		if err != nil {
+			return err
+		}
+		m.Next = farAway
+		for i := range due {
+			if until := due[i].At.Until; !until.Before(to.Until) {
+				m.Next = until
+				break
+			}
+			if err := c.adjust(m, due[i].Facts, due[i].Cost, -1); err != nil {
+				return err
+			}
+			m.At = due[i].At
+		}
+		if m.Next == farAway && len(due) == ageStep {
+			m.Next = m.At.Until
+		}
+		if err := c.tx.PutMark(*m); err != nil {
+			return err
+		}
+		if !all {
+			return nil
+		}
+	}
+	return nil
+}
+
+// adjust adds an entry to every counter of m that covers it, or takes it away.
+func (c *counting) adjust(m *Mark, f policy.Facts, cost payment.USD, sign int64) error {
+	var buf [8]policy.Scope
+	for _, s := range scopesOf(buf[:0], f, m.Kinds) {
+		key := NewCounterKey(s, m.Window)
+		n, ok, err := c.tx.Counter(key)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if n, ok = n.add(cost, sign); !ok {
+			return c.forget(m)
+		}
+		if err := c.tx.PutCounter(key, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget drops counters that can no longer be right: they are made again from
+// the entries.
+func (c *counting) forget(m *Mark) error {
+	m.Kinds, m.Next = 0, time.Time{}
+	if err := c.tx.DropMark(m.Window); err != nil {
+		return err
+	}
+	return c.tx.PutMark(*m)
+}
+
+func (n Counter) add(cost payment.USD, sign int64) (Counter, bool) {
+	var ok bool
+	if sign > 0 {
+		n.USD, ok = n.USD.Add(cost)
+	} else {
+		n.USD, ok = n.USD.Sub(cost)
+	}
+	n.Count += sign
+	return n, ok && n.Count >= 0
+}
+
+// scopesOf appends every scope of the given kinds that covers a payment with
+// facts f.
+func scopesOf(out []policy.Scope, f policy.Facts, kinds uint16) []policy.Scope {
+	if has(kinds, policy.ScopeOrg) {
+		out = append(out, policy.Scope{Kind: policy.ScopeOrg})
+	}
+	for _, shared := range [...]bool{false, true} {
+		if shared && !f.Shared {
+			continue
+		}
+		base := policy.Scope{Agent: f.Agent, Shared: shared}
+		if has(kinds, policy.ScopeAgent) {
+			s := base
+			s.Kind = policy.ScopeAgent
+			out = append(out, s)
+		}
+		if has(kinds, policy.ScopeHost) {
+			s := base
+			s.Kind, s.Host = policy.ScopeHost, f.Host
+			out = append(out, s)
+		}
+		if has(kinds, policy.ScopePayee) {
+			for i, p := range f.Payees {
+				if contains(f.Payees[:i], p) {
+					continue
+				}
+				s := base
+				s.Kind, s.Payee = policy.ScopePayee, p
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func has(kinds uint16, k policy.ScopeKind) bool { return kinds&(1<<k) != 0 }
+
+func contains(list []payment.Address, a payment.Address) bool {
+	for i := range list {
+		if list[i] == a {
+			return true
+		}
+	}
+	return false
+}
+
+// use is what counts against l. A figure that lags is brought up to date where
+// cost would not fit.
+func (c *counting) use(l policy.Limit, cost payment.USD) (policy.Use, error) {
+	key := NewCounterKey(l.Scope, l.Window)
+	m := c.mark(key.Window)
+	if m == nil {
+		at, end, err := edge(key.Window, c.now)
+		if err != nil {
+			return policy.Use{}, err
+		}
+		c.marks = append(c.marks, Mark{Window: key.Window, At: at, End: end})
+		m = &c.marks[len(c.marks)-1]
+	}
+	u := policy.Use{Limit: l}
+	n, ok, err := c.counter(key)
+	if err != nil {
+		return u, err
+	}
+	if u.USD, u.Count = n.USD, n.Count; ok && u.Fits(cost) {
+		return u, nil
+	}
+	if err := c.age(m, true); err != nil {
+		return u, err
+	}
+	if n, ok, err = c.counter(key); err != nil {
+		return u, err
+	}
+	if !ok {
+		t, err := c.tx.Tally(key.Scope, m.At, c.now)
+		if err != nil {
+			return u, err
+		}
+		n = t.Counter
+		c.fresh = append(c.fresh, tally{key, n})
+	}
+	if u.USD, u.Count = n.USD, n.Count; !u.Fits(cost) {
+		u.ResetsAt, err = resets(c.tx, key.Scope, m, c.now)
+	}
+	return u, err
+}
+
+// counter is a counter as the step sees it.
+func (c *counting) counter(key CounterKey) (Counter, bool, error) {
+	for _, f := range c.fresh {
+		if f.key == key {
+			return f.Counter, true, nil
+		}
+	}
+	return c.tx.Counter(key)
+}
+
+// resets is when the use of a scope falls next by time alone.
+func resets(tx Tx, s policy.Scope, m *Mark, now time.Time) (time.Time, error) {
+	at, end, err := m.edge(now)
+	if err != nil || m.Window.Kind == policy.Ever {
+		return time.Time{}, err
+	}
+	if m.At.After(at) {
+		at = m.At
+	}
+	oldest, err := tx.Oldest(s, at)
+	if err != nil || oldest.IsZero() {
+		return time.Time{}, err
+	}
+	if end.IsZero() {
+		return oldest.Add(m.Window.Length), nil
+	}
+	return end, nil
+}
+
+// hasRoom reports whether every counter that covers the payment can count its
+// cost, whether or not a limit of its own verdict reads it.
+func (c *counting) hasRoom(f policy.Facts, cost payment.USD) (bool, error) {
+	if cost == payment.MaxUSD {
+		return false, nil
+	}
+	for i := range c.marks {
+		var buf [8]policy.Scope
+		for _, s := range scopesOf(buf[:0], f, c.marks[i].Kinds) {
+			n, ok, err := c.tx.Counter(NewCounterKey(s, c.marks[i].Window))
+			if err != nil {
+				return false, err
+			}
+			if _, fits := n.USD.Add(cost); ok && !fits {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// take counts a payment that is authorized now, in every counter that covers
+// it.
+func (c *counting) take(e *Entry) error {
+	for _, f := range c.fresh {
+		m := c.mark(f.key.Window)
+		if err := c.tx.PutCounter(f.key, f.Counter); err != nil {
+			return err
+		}
+		if !has(m.Kinds, f.key.Scope.Kind) {
+			m.Kinds |= 1 << f.key.Scope.Kind
+			if err := c.tx.PutMark(*m); err != nil {
+				return err
+			}
+		}
+	}
+	c.fresh = nil
+	return c.recount(nil, e)
+}
+
+// recount changes the counters from what an entry was to what it is.
+func (c *counting) recount(was, is *Entry) error {
+	old, now := spanOf(was), spanOf(is)
+	if old == now {
+		return nil
+	}
+	facts := is.Facts()
+	for i := range c.marks {
+		m := &c.marks[i]
+		before, after := old.counted(m.At), now.counted(m.At)
+		var err error
+		switch {
+		case before && !after:
+			err = c.adjust(m, facts, is.Cost, -1)
+		case after && !before:
+			err = c.adjust(m, facts, is.Cost, +1)
+		}
+		if err != nil {
+			return err
+		}
+		if after && !now.open && now.at.Until.Before(m.Next) {
+			m.Next = now.at.Until
+			if err := c.tx.PutMark(*m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// span is the time for which an entry counts.
+type span struct {
+	at           Point
+	open, counts bool
+}
+
+func spanOf(e *Entry) span {
+	if e == nil {
+		return span{}
+	}
+	until, open, counts := e.CountedUntil()
+	if !counts || open {
+		return span{open: open, counts: counts}
+	}
+	return span{Point{until, e.ID}, false, true}
+}
+
+func (s span) counted(after Point) bool { return s.counts && (s.open || s.at.After(after)) }

@@ -1,0 +1,86 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Event is one link of a payment's own chain: a move, and what was known of
+// it. Its hash covers its own fields and the hash before it.
+type Event struct {
+	Payment payment.ID
+	Seq     int64 // from 1
+	At      time.Time
+	From    State
+	To      State
+	By      Actor
+	Data    []byte // canonical JSON of what was recorded with the move; no secret
+	Prev    payment.Hash
+	Hash    payment.Hash
+}
+
+// newEvent is the move that made e of what it was, and sets e.Head.
+func newEvent(e *Entry, from State, by Actor, at time.Time, data []byte) *Event {
+	ev := &Event{Payment: e.ID, Seq: e.Version, At: at, From: from, To: e.State, By: by, Data: data, Prev: e.Head}
+	ev.Hash = ev.Sum()
+	e.Head = ev.Hash
+	return ev
+}
+
+// Sum is the hash of ev over a typed, length-prefixed encoding: what Hash must
+// be.
+func (ev *Event) Sum() payment.Hash {
+	buf := make([]byte, 0, 512)
+	buf = appendText(buf, "canopy.event.v1")
+	buf = appendText(buf, string(ev.Payment))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(ev.Seq))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(ev.At.UnixMicro()))
+	buf = append(buf, byte(ev.From), byte(ev.To), byte(ev.By))
+	buf = appendText(buf, string(ev.Data))
+	buf = append(buf, ev.Prev[:]...)
+	return sha256.Sum256(buf)
+}
+
+func appendText(b []byte, s string) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
+	return append(b, s...)
+}
+
+// VerifyChain names the first link of one payment's events, oldest first, that
+// is not what was recorded. No events at all is an error: every payment has
+// one.
+func VerifyChain(events []Event) error {
+	if len(events) == 0 {
+		return fmt.Errorf("ledger: no events")
+	}
+	var prev payment.Hash
+	state := Proposed
+	for i, ev := range events {
+		switch {
+		case ev.Payment != events[0].Payment:
+			return fmt.Errorf("ledger: event %d is of payment %q", i+1, ev.Payment)
+		case ev.Seq != int64(i)+1:
+			return fmt.Errorf("ledger: event %d of %s has number %d", i+1, ev.Payment, ev.Seq)
+		case ev.Prev != prev:
+			return fmt.Errorf("ledger: event %d of %s does not follow the one before", i+1, ev.Payment)
+		case ev.Hash != ev.Sum():
+			return fmt.Errorf("ledger: event %d of %s does not have its hash", i+1, ev.Payment)
+		case ev.From != state || !Legal(ev.From, ev.To, ev.By) && !(ev.From == ev.To && ev.To == Approved):
+			return fmt.Errorf("ledger: event %d of %s moves from %s to %s by %s", i+1, ev.Payment, ev.From, ev.To, ev.By)
+		case i > 0 && ev.At.Before(events[i-1].At):
+			return fmt.Errorf("ledger: event %d of %s is earlier than the one before", i+1, ev.Payment)
+		}
+		prev, state = ev.Hash, ev.To
+	}
+	return nil
+}
+
+// sum hashes data under a name of its own.
+func sum(name string, data []byte) payment.Hash {
+	buf := appendText(make([]byte, 0, len(data)+len(name)+8), name)
+	return sha256.Sum256(append(buf, data...))
+}

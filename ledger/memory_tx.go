@@ -1,0 +1,326 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// memoryTx is Memory's Tx, over maps. Its methods cannot fail half-way.
+type memoryTx struct {
+	seen    Seen
+	freezes map[string]string
+
+	entries   map[payment.ID]*row
+	order     []*row // by first commit
+	keys      map[keyName]*row
+	equal     map[callName][]*row // those with an AnswersUntil
+	transfers map[callName][]*row // authorized direct transfers
+	slots     map[string]*row     // live ones
+	owned     map[string]map[*row]struct{}
+
+	approvals map[payment.ApprovalID]*Approval
+	asked     []payment.ApprovalID
+	pending   map[string]map[payment.ApprovalID]*Approval
+
+	marks    []Mark
+	counters map[CounterKey]Counter
+	open     map[*row]struct{}
+	closed   queue
+	places   map[policy.Scope][]*row // authorized payments by host and payee
+}
+
+// row is one payment. e is replaced, never changed.
+type row struct {
+	e      *Entry
+	events []*Event
+	facts  policy.Facts
+}
+
+type keyName struct{ agent, key string }
+
+type callName struct {
+	agent       string
+	fingerprint payment.Hash
+}
+
+func (t *memoryTx) init() {
+	t.freezes = map[string]string{}
+	t.entries = map[payment.ID]*row{}
+	t.keys = map[keyName]*row{}
+	t.equal = map[callName][]*row{}
+	t.transfers = map[callName][]*row{}
+	t.slots = map[string]*row{}
+	t.owned = map[string]map[*row]struct{}{}
+	t.approvals = map[payment.ApprovalID]*Approval{}
+	t.pending = map[string]map[payment.ApprovalID]*Approval{}
+	t.counters = map[CounterKey]Counter{}
+	t.open = map[*row]struct{}{}
+	t.places = map[policy.Scope][]*row{}
+}
+
+// Seen is that of ClockTx.
+func (t *memoryTx) Seen() (Seen, error) { return t.seen, nil }
+
+// SetSeen is that of ClockTx.
+func (t *memoryTx) SetSeen(s Seen) error {
+	t.seen = s
+	return nil
+}
+
+// Frozen is that of ClockTx.
+func (t *memoryTx) Frozen(agent string) (bool, string, error) {
+	if len(t.freezes) == 0 {
+		return false, "", nil
+	}
+	reason, ok := t.freezes[""]
+	if !ok {
+		reason, ok = t.freezes[agent]
+	}
+	return ok, reason, nil
+}
+
+// Entry is that of EntryTx.
+func (t *memoryTx) Entry(id payment.ID) (*Entry, error) {
+	if r, ok := t.entries[id]; ok {
+		return r.e, nil
+	}
+	return nil, ErrNotFound
+}
+
+// Keyed is that of EntryTx.
+func (t *memoryTx) Keyed(agent, key string) (*Entry, error) {
+	if r, ok := t.keys[keyName{agent, key}]; ok {
+		return r.e, nil
+	}
+	return nil, nil
+}
+
+// Unresolved is that of EntryTx.
+func (t *memoryTx) Unresolved(agent string, fingerprint payment.Hash, now time.Time) ([]*Entry, error) {
+	var out []*Entry
+	for _, r := range slices.Backward(t.equal[callName{agent, fingerprint}]) {
+		if until, ok := r.e.AnswersUntil(); ok && until.After(now) {
+			out = append(out, r.e)
+		}
+	}
+	return out, nil
+}
+
+// LastTransfer is that of EntryTx.
+func (t *memoryTx) LastTransfer(agent string, fingerprint payment.Hash) (*Entry, error) {
+	for _, r := range slices.Backward(t.transfers[callName{agent, fingerprint}]) {
+		if !r.e.State.Freed() {
+			return r.e, nil
+		}
+	}
+	return nil, nil
+}
+
+// SlotHolder is that of EntryTx.
+func (t *memoryTx) SlotHolder(slot string) (*Entry, error) {
+	if r, ok := t.slots[slot]; ok {
+		return r.e, nil
+	}
+	return nil, nil
+}
+
+// Owners is that of EntryTx.
+func (t *memoryTx) Owners() ([]string, error) {
+	var out []string
+	for owner, rows := range t.owned {
+		if len(rows) > 0 {
+			out = append(out, owner)
+		}
+	}
+	return out, nil
+}
+
+// Owned is that of EntryTx.
+func (t *memoryTx) Owned(owner string) ([]*Entry, error) {
+	var out []*Entry
+	for r := range t.owned[owner] {
+		out = append(out, r.e)
+	}
+	return out, nil
+}
+
+// Insert is that of EntryTx.
+func (t *memoryTx) Insert(e *Entry, ev *Event) error {
+	if _, ok := t.entries[e.ID]; ok || t.taken(e, nil) {
+		return ErrTaken
+	}
+	r := &row{e: e, events: []*Event{ev}, facts: e.Facts()}
+	t.entries[e.ID] = r
+	t.order = append(t.order, r)
+	t.index(r, nil, e)
+	return nil
+}
+
+// Update is that of EntryTx.
+func (t *memoryTx) Update(e *Entry, ev *Event) error {
+	r, ok := t.entries[e.ID]
+	if !ok {
+		return ErrNotFound
+	}
+	if t.taken(e, r) {
+		return ErrTaken
+	}
+	was := r.e
+	r.e = e
+	r.events = append(r.events, ev)
+	t.index(r, was, e)
+	return nil
+}
+
+// taken reports whether another row than own has e's key or slot.
+func (t *memoryTx) taken(e *Entry, own *row) bool {
+	if e.HoldsKey() {
+		if r := t.keys[keyName{e.Agent, e.Key}]; r != nil && r != own {
+			return true
+		}
+	}
+	if e.HoldsSlot() {
+		if r := t.slots[e.SlotKey()]; r != nil && r != own {
+			return true
+		}
+	}
+	return false
+}
+
+// index moves r from where was put it to where is belongs.
+func (t *memoryTx) index(r *row, was, is *Entry) {
+	if was == nil {
+		was = &Entry{}
+	}
+	if was.HoldsKey() {
+		delete(t.keys, keyName{was.Agent, was.Key})
+	}
+	if is.HoldsKey() {
+		t.keys[keyName{is.Agent, is.Key}] = r
+	}
+	switch held := was.HoldsSlot(); {
+	case held && !is.HoldsSlot():
+		delete(t.slots, was.SlotKey())
+	case !held && is.HoldsSlot():
+		t.slots[is.SlotKey()] = r
+	}
+	call := callName{is.Agent, is.Fingerprint}
+	_, before := was.AnswersUntil()
+	_, after := is.AnswersUntil()
+	switch {
+	case after && !before:
+		t.equal[call] = append(t.equal[call], r)
+	case before && !after:
+		t.remove(call, r)
+	}
+	if was.State == Authorized {
+		delete(t.owned[was.Owner], r)
+	}
+	if is.State == Authorized {
+		if t.owned[is.Owner] == nil {
+			t.owned[is.Owner] = map[*row]struct{}{}
+		}
+		t.owned[is.Owner][r] = struct{}{}
+	}
+	if was.AuthorizedAt.IsZero() && !is.AuthorizedAt.IsZero() {
+		t.place(r, call)
+	}
+	t.span(r, spanOf(was), spanOf(is))
+}
+
+func (t *memoryTx) remove(call callName, r *row) {
+	rows := t.equal[call]
+	if rows = slices.DeleteFunc(rows, func(o *row) bool { return o == r }); len(rows) == 0 {
+		delete(t.equal, call)
+		return
+	}
+	t.equal[call] = rows
+}
+
+// place files an authorized payment under its host and payees.
+func (t *memoryTx) place(r *row, call callName) {
+	if r.e.Terms.IsTransfer() {
+		t.transfers[call] = append(t.transfers[call], r)
+	}
+	var buf [8]policy.Scope
+	for _, s := range scopesOf(buf[:0], r.facts, 1<<policy.ScopeHost|1<<policy.ScopePayee) {
+		s = NewCounterKey(s, policy.Window{}).Scope
+		t.places[s] = append(t.places[s], r)
+	}
+}
+
+// span moves r between the open and the closed ones.
+func (t *memoryTx) span(r *row, was, is span) {
+	if was == is {
+		return
+	}
+	if was.open {
+		delete(t.open, r)
+	} else if was.counts {
+		t.closed.remove(was.at)
+	}
+	if is.open {
+		t.open[r] = struct{}{}
+	} else if is.counts {
+		t.closed.add(is.at, r)
+	}
+}
+
+// query is the entries that match q, in q's order.
+func (t *memoryTx) query(q Query) []*Entry {
+	var out []*Entry
+	match := func(e *Entry) bool {
+		return (q.Agent == "" || e.Agent == q.Agent) && (q.Host == "" || e.Host == q.Host) &&
+			(len(q.States) == 0 || slices.Contains(q.States, e.State)) &&
+			(q.Since.IsZero() || !e.CreatedAt.Before(q.Since)) && (q.Until.IsZero() || e.CreatedAt.Before(q.Until))
+	}
+	for i := range t.order {
+		at := i
+		if !q.Oldest {
+			at = len(t.order) - 1 - i
+		}
+		if e := t.order[at].e; match(e) {
+			if out = append(out, e); q.Limit > 0 && len(out) == q.Limit {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Approval is that of ApprovalTx.
+func (t *memoryTx) Approval(id payment.ApprovalID) (*Approval, error) {
+	if a, ok := t.approvals[id]; ok {
+		return a, nil
+	}
+	return nil, ErrNotFound
+}
+
+// Pending is that of ApprovalTx.
+func (t *memoryTx) Pending(agent string, now time.Time) (int, error) {
+	n := 0
+	for _, a := range t.pending[agent] {
+		if a.ExpiresAt.After(now) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// PutApproval is that of ApprovalTx.
+func (t *memoryTx) PutApproval(a *Approval) error {
+	if _, ok := t.approvals[a.ID]; !ok {
+		t.asked = append(t.asked, a.ID)
+	}
+	t.approvals[a.ID] = a
+	if t.pending[a.Agent] == nil {
+		t.pending[a.Agent] = map[payment.ApprovalID]*Approval{}
+	}
+	if delete(t.pending[a.Agent], a.ID); a.Status == ApprovalPending {
+		t.pending[a.Agent][a.ID] = a
+	}
+	return nil
+}

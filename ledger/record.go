@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/canopy-go/canopy/payment"
+)
+
+// record writes what an event keeps of a move: one JSON object, its keys in
+// order of their bytes, without spaces, floats or empty values. Callers add
+// the keys in that order.
+type record struct {
+	b   []byte
+	buf [768]byte // what b begins in
+}
+
+func (r *record) name(key string) {
+	if len(r.b) == 0 {
+		r.b = append(r.buf[:0], '{')
+	} else {
+		r.b = append(r.b, ',')
+	}
+	r.b = append(append(append(r.b, '"'), key...), '"', ':')
+}
+
+func (r *record) text(key, s string) {
+	if s != "" {
+		r.name(key)
+		r.b = appendJSON(r.b, s)
+	}
+}
+
+func (r *record) hex(key string, b []byte) {
+	r.name(key)
+	r.b = append(r.b, '"')
+	r.b = hex.AppendEncode(r.b, b)
+	r.b = append(r.b, '"')
+}
+
+func (r *record) hash(key string, h payment.Hash) {
+	if !h.IsZero() {
+		r.hex(key, h[:])
+	}
+}
+
+func (r *record) number(key string, n int64) {
+	if n != 0 {
+		r.name(key)
+		r.b = strconv.AppendInt(r.b, n, 10)
+	}
+}
+
+func (r *record) flag(key string, on bool) {
+	if on {
+		r.name(key)
+		r.b = append(r.b, "true"...)
+	}
+}
+
+// instant writes microseconds of Unix time.
+func (r *record) instant(key string, t time.Time) {
+	if !t.IsZero() {
+		r.name(key)
+		r.b = strconv.AppendInt(r.b, t.UnixMicro(), 10)
+	}
+}
+
+func (r *record) list(key string, n int, item func(b []byte, i int) []byte) {
+	if n == 0 {
+		return
+	}
+	r.name(key)
+	r.b = append(r.b, '[')
+	for i := range n {
+		if i > 0 {
+			r.b = append(r.b, ',')
+		}
+		r.b = item(r.b, i)
+	}
+	r.b = append(r.b, ']')
+}
+
+func (r *record) done() []byte {
+	if len(r.b) == 0 {
+		return []byte("{}")
+	}
+	return bytes.Clone(append(r.b, '}'))
+}
+
+// appendJSON appends s as a JSON string that encoding/json would write without
+// escaping HTML.
+func appendJSON(b []byte, s string) []byte {
+	plain := utf8.ValidString(s)
+	for i := 0; plain && i < len(s); i++ {
+		plain = s[i] >= ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\'
+	}
+	if plain {
+		return append(append(append(b, '"'), s...), '"')
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return append(b, `""`...) // a string always encodes
+	}
+	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
+}
+
+// recordOf is what the first event of e keeps, and the event that authorizes
+// it: all that counting and proving need, and neither the key nor the echo.
+func recordOf(e *Entry) []byte {
+	var r record
+	r.text("agent", e.Agent)
+	r.text("approval", string(e.ApprovalID))
+	if !e.Slot.IsZero() {
+		r.hash("authorization", e.authorization())
+		r.text("challenge", e.ChallengeID)
+	}
+	r.number("cost", int64(e.Cost))
+	r.hash("fingerprint", e.Fingerprint)
+	r.text("host", e.Host)
+	if !e.Slot.IsZero() {
+		r.text("owner", e.Owner)
+	}
+	r.list("payees", len(e.Terms.Recipients), func(b []byte, i int) []byte {
+		b = append(b, `"0x`...)
+		b = hex.AppendEncode(b, e.Terms.Recipients[i].Address[:])
+		return append(b, '"')
+	})
+	r.hash("policy", e.Policy)
+	r.list("reasons", len(e.Reasons), func(b []byte, i int) []byte { return appendJSON(b, e.Reasons[i].Code) })
+	r.flag("shared", e.Shared)
+	r.text("slot", e.SlotKey())
+	r.hash("terms", e.TermsHash)
+	r.instant("valid_before", e.ValidBefore)
+	r.flag("watched", e.Watched)
+	return r.done()
+}
+
+// authorization is the hash that stands for what may be signed: it covers the
+// terms, the slot, the challenge and the validity.
+func (e *Entry) authorization() payment.Hash {
+	var r record
+	r.text("challenge", e.ChallengeID)
+	r.text("slot", e.SlotKey())
+	r.hash("terms", e.TermsHash)
+	r.instant("valid_before", e.ValidBefore)
+	return sum("canopy.authorization.v1", r.done())
+}
+
+// record is what the event of a change keeps; spent is the instant stored.
+func (c *Change) record(spent time.Time) []byte {
+	var r record
+	r.flag("assumed", c.Assumed)
+	if c.Receipt != nil {
+		r.text("claim", c.Receipt.Claim.String())
+		r.text("code", c.Receipt.Code)
+	}
+	r.flag("delivered", c.Delivered)
+	r.number("http", int64(c.HTTP))
+	r.text("note", c.Note)
+	r.number("sent", int64(max(c.Sent, 0)))
+	r.instant("spent", spent)
+	if c.Receipt != nil {
+		r.text("tx", c.Receipt.TxHash)
+	}
+	r.text("who", c.Who)
+	return r.done()
+}
