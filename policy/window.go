@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -61,7 +63,8 @@ func formatLength(d time.Duration) string {
 
 // Bounds are the instants between which w counts at now: from start, included,
 // to end, excluded. A rolling window has no end of its own and Ever has
-// neither; those are zero. An unknown zone is an error.
+// neither; those are zero. Calendar windows follow one another without a gap.
+// An unknown zone is an error.
 func (w Window) Bounds(now time.Time) (start, end time.Time, err error) {
 	switch w.Kind {
 	case Rolling:
@@ -77,30 +80,56 @@ func (w Window) Bounds(now time.Time) (start, end time.Time, err error) {
 		return time.Time{}, time.Time{}, err
 	}
 	y, m, d := now.In(loc).Date()
-	switch w.Kind {
-	case Day:
-		return civil(y, m, d, loc), civil(y, m, d+1, loc), nil
-	case Week:
-		back := (int(time.Date(y, m, d, 12, 0, 0, 0, time.UTC).Weekday()) + 6) % 7
-		return civil(y, m, d-back, loc), civil(y, m, d-back+7, loc), nil
+	start, end = w.around(y, m, d, loc)
+	// Where a clock is set back over midnight, a day that began comes to an
+	// end and begins again. It has begun.
+	for i := 1; i < 3 && !now.Before(end); i++ {
+		start, end = w.around(y, m, d+i, loc)
 	}
-	return civil(y, m, 1, loc), civil(y, m+1, 1, loc), nil
+	return start, end, nil
 }
 
-// civil is the first instant of a civil day, also where midnight does not
-// exist or happens twice.
-func civil(y int, m time.Month, d int, loc *time.Location) time.Time {
-	t := time.Date(y, m, d, 0, 0, 0, 0, loc)
-	want := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).YearDay()
-	// A midnight that a forward change skips comes out before or after it;
-	// one that happens twice must be the first of the two.
-	for t.In(loc).YearDay() != want {
-		t = t.Add(15 * time.Minute)
+// around is the calendar window that a civil day is in.
+func (w Window) around(y int, m time.Month, d int, loc *time.Location) (start, end time.Time) {
+	switch w.Kind {
+	case Day:
+		return begins(y, m, d, loc), begins(y, m, d+1, loc)
+	case Week:
+		monday := d - (int(time.Date(y, m, d, 12, 0, 0, 0, time.UTC).Weekday())+6)%7
+		return begins(y, m, monday, loc), begins(y, m, monday+7, loc)
 	}
-	for back := t.Add(-15 * time.Minute); back.In(loc).YearDay() == want; back = back.Add(-15 * time.Minute) {
-		t = back
+	y, m, _ = time.Date(y, m, d, 12, 0, 0, 0, time.UTC).Date() // d may be past the month's end
+	return begins(y, m, 1, loc), begins(y, m+1, 1, loc)
+}
+
+// begins is the first instant at which the civil date in loc is that day or a
+// later one: also where midnight does not exist or happens twice, and where
+// the whole day does not exist.
+func begins(y int, m time.Month, d int, loc *time.Location) time.Time {
+	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+	if loc == time.UTC {
+		return midnight
 	}
-	return t
+	// No zone is a day from UTC. From one change of the clock to the next,
+	// local time is UTC and an offset.
+	t := midnight.Add(-24 * time.Hour).In(loc)
+	for {
+		_, offset := t.Zone()
+		_, change := t.ZoneBounds()
+		if !change.IsZero() && !change.After(t) {
+			// On the last day of a leap year ZoneBounds of Go 1.26 names an
+			// end that has passed, where a zone goes by a rule.
+			change = t.Add(time.Hour)
+		}
+		at := midnight.Add(-time.Duration(offset) * time.Second)
+		if at.Before(t) {
+			at = t
+		}
+		if change.IsZero() || at.Before(change) {
+			return at.In(loc)
+		}
+		t = change
+	}
 }
 
 // Counts reports whether a payment authorized at from, whose money can still
@@ -120,13 +149,23 @@ func (w Window) Counts(from, until time.Time, open bool, now time.Time) (bool, e
 	return !until.Before(start) && from.Before(end), nil
 }
 
+// zones keeps what LoadLocation would read from a file each time.
+var zones sync.Map // name to *time.Location
+
 func location(zone string) (*time.Location, error) {
-	if zone == "" {
+	if zone == "" || zone == "UTC" {
 		return time.UTC, nil
+	}
+	if loc, ok := zones.Load(zone); ok {
+		return loc.(*time.Location), nil
+	}
+	if zone == "Local" {
+		return nil, errors.New("policy: the time zone Local differs from machine to machine")
 	}
 	loc, err := time.LoadLocation(zone)
 	if err != nil {
-		return nil, fmt.Errorf("policy: time zone %q is not known: %v", zone, err)
+		return nil, fmt.Errorf("policy: time zone %q is not known: %v", clip(zone), err)
 	}
+	zones.Store(zone, loc)
 	return loc, nil
 }

@@ -1,0 +1,206 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Codes of the reasons that Evaluate gives, beside those of Apply. They are
+// stable.
+const (
+	CodeFrozen            = "frozen"
+	CodeNoPolicy          = "no_policy"
+	CodeInvalidTerms      = "invalid_terms"
+	CodeZeroAmount        = "zero_amount"
+	CodeAmountOverflow    = "amount_overflow"
+	CodeDenied            = "denied_destination"
+	CodeNotAllowed        = "not_allowed"
+	CodeMaxPayment        = "max_payment"
+	CodeApprovalThreshold = "approval_threshold"
+	CodeRuleFailed        = "rule_failed"
+	CodeRule              = "rule" // of a Rule that names no code
+)
+
+// Evaluate judges pay: frozen, deny, allow, the maximum, rules that deny, caps,
+// and rules that ask, in this order. Every reason is reported; the status is
+// the least of them. Caps are judged where h has their uses, and else left to
+// the ledger. It reads nothing but its arguments.
+func (p *Policy) Evaluate(pay payment.Payment, now time.Time, h History) Verdict {
+	v := Verdict{
+		Status: payment.Allowed, Cost: pay.Terms.Cost(), Policy: p.Hash(),
+		MaxValidity: defaultMaxValidity, DuplicateWindow: defaultDuplicateWindow,
+		ApprovalTTL: defaultApprovalTTL, MaxPending: defaultMaxPending,
+	}
+	if p != nil && p.frozen {
+		v.add(deny(CodeFrozen, "All payments are frozen by the policy"))
+	}
+	t := p.find(pay.Agent)
+	if t == nil {
+		v.add(deny(CodeNoPolicy, "No policy names agent %q, and there is no default", clip(pay.Agent)))
+		return v
+	}
+	v.Shared = t.shared
+	v.MaxValidity, v.DuplicateWindow, v.ApprovalTTL, v.MaxPending = t.maxValidity, t.duplicateWindow, t.approvalTTL, t.maxPending
+	if t.frozen {
+		v.add(deny(CodeFrozen, "Payments by policy %s are frozen", t.name))
+	}
+	t.destination(&v, &pay)
+	t.amount(&v, &pay)
+	asked := t.ask(&v, pay)
+	v.Limits = p.limits(t, &pay)
+	if len(h.Uses) > 0 {
+		v = v.Apply(h.Uses)
+	}
+	if t.asks && v.Cost > t.approve.above {
+		v.add(t.approve.reason(v.Cost))
+	}
+	for _, r := range asked {
+		v.add(r)
+	}
+	return v
+}
+
+// add reports r, which lowers the status to its own.
+func (v *Verdict) add(r Reason) {
+	v.Reasons = append(v.Reasons, r)
+	v.Status = min(v.Status, r.Status)
+}
+
+// destination judges to whom p goes: the deny list, then the allow list.
+func (t *table) destination(v *Verdict, p *payment.Payment) {
+	switch {
+	case len(p.Terms.Recipients) == 0:
+		v.add(deny(CodeInvalidTerms, "The terms name no recipient"))
+	case p.Terms.IsTransfer() != (p.Host == ""):
+		v.add(deny(CodeInvalidTerms, "The terms name a request without a host, or a host without a request"))
+	}
+	for i := range t.deny {
+		if e := &t.deny[i]; e.denies(p) {
+			r := deny(CodeDenied, "%s is denied by %s", destinationOf(p), e.text)
+			r.Rule = e.text
+			v.add(r)
+		}
+	}
+	if !t.listed {
+		v.add(deny(CodeNotAllowed, "%s is not allowed: the policy has no allow list", destinationOf(p)))
+		return
+	}
+	for i := range p.Terms.Recipients {
+		if t.admits(p, i) {
+			continue
+		}
+		if i == 0 {
+			v.add(deny(CodeNotAllowed, "%s is not on the allow list", destinationOf(p)))
+		} else {
+			v.add(deny(CodeNotAllowed, "Further recipient %s of %s is not on the allow list", p.Terms.Recipients[i].Address, destinationOf(p)))
+		}
+		break // the others would say the same
+	}
+	if len(t.chains) > 0 && !anyFits(t.chains, p) {
+		v.add(deny(CodeNotAllowed, "Chain %s is not on the allow list", p.Terms.Asset.Chain))
+	}
+	if len(t.assets) > 0 && !anyFits(t.assets, p) {
+		v.add(deny(CodeNotAllowed, "Token %s of %s is not on the allow list", p.Terms.Asset.Address, p.Terms.Asset.Chain))
+	}
+}
+
+func (t *table) admits(p *payment.Payment, i int) bool {
+	for j := range t.allow {
+		if t.allow[j].admits(p, i) {
+			return true
+		}
+	}
+	return false
+}
+
+func anyFits(entries []entry, p *payment.Payment) bool {
+	for i := range entries {
+		if entries[i].fits(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// destinationOf names where p goes, for a reason.
+func destinationOf(p *payment.Payment) string {
+	switch {
+	case p.Host == "":
+		return "Payee " + p.Terms.Payee().String()
+	case len(p.Terms.Recipients) == 0:
+		return "Host " + p.Host
+	}
+	return fmt.Sprintf("Host %s (payee %s)", p.Host, p.Terms.Payee())
+}
+
+// amount judges what p costs.
+func (t *table) amount(v *Verdict, p *payment.Payment) {
+	if p.Terms.Amount.IsZero() {
+		v.add(deny(CodeZeroAmount, "The amount is zero"))
+	}
+	if v.Cost == payment.MaxUSD || v.Cost < 0 {
+		v.add(deny(CodeAmountOverflow, "The amount is more than can be counted"))
+	}
+	if v.Cost > t.max.max {
+		v.add(t.max.reason(v.Cost))
+	}
+}
+
+// ask asks the user's rules; those that would ask a person are returned.
+func (t *table) ask(v *Verdict, p payment.Payment) []Reason {
+	var asked []Reason
+	for _, rule := range t.rules {
+		r, ok := check(rule, p)
+		switch {
+		case !ok:
+		case r.Status == payment.PendingApproval:
+			asked = append(asked, r)
+		default:
+			v.add(r)
+		}
+	}
+	return asked
+}
+
+// limits are the caps of t and of [org] that apply to pay, with the host and
+// the payees that it has.
+func (p *Policy) limits(t *table, pay *payment.Payment) []Limit {
+	n := len(t.caps) + len(p.caps)
+	if t.spread {
+		n += len(t.caps) * max(0, len(pay.Terms.Recipients)-1)
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make([]Limit, 0, n)
+	for i := range t.caps {
+		switch l := &t.caps[i]; l.Scope.Kind {
+		case ScopeHost:
+			if pay.Host != "" { // a transfer has none
+				out = append(out, *l)
+				out[len(out)-1].Scope.Host = pay.Host
+			}
+		case ScopePayee:
+			for j := range pay.Terms.Recipients {
+				if payee := pay.Terms.Recipients[j].Address; !named(pay.Terms.Recipients[:j], payee) {
+					out = append(out, *l)
+					out[len(out)-1].Scope.Payee = payee
+				}
+			}
+		default:
+			out = append(out, *l)
+		}
+	}
+	return append(out, p.caps...)
+}
+
+func named(list []payment.Recipient, a payment.Address) bool {
+	for i := range list {
+		if list[i].Address == a {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,256 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/canopy-go/canopy/payment"
+)
+
+// document is a policy as it was given, before inheritance and defaults.
+type document struct {
+	name    string
+	orgName string
+	org     source
+	tables  []*source
+	errs    errorList
+}
+
+// source is one table as given, each value with the line where it stands.
+type source struct {
+	name string
+	line int
+
+	from, maxPayment, approveAbove, timezone  value
+	maxValidity, duplicateWindow, approvalTTL value
+	caps, allow, deny                         values
+	frozen, chat                              flag
+	maxPending                                number
+	rules                                     []Rule
+}
+
+type value struct {
+	text string
+	line int
+	set  bool
+}
+
+type values struct {
+	list []value
+	line int
+	set  bool
+}
+
+type flag struct {
+	on   bool
+	line int
+	set  bool
+}
+
+type number struct {
+	n    int64
+	line int
+	set  bool
+}
+
+// parsed is a source whose values were understood one by one.
+type parsed struct {
+	name string
+	line int
+
+	from         value
+	max, approve amount
+	timezone     value
+
+	caps          []capLine
+	capsSet, none bool
+	capsLine      int
+
+	allow, deny []entry
+	allowSet    bool
+	allowLine   int
+
+	validity, duplicates, ttl length
+	maxPending                number
+	frozen, chat              flag
+	rules                     []Rule
+
+	bad bool // a fault was told already
+}
+
+type amount struct {
+	usd  payment.USD
+	text string
+	line int
+	set  bool
+}
+
+type length struct {
+	d    time.Duration
+	text string
+	line int
+	set  bool
+}
+
+type capLine struct {
+	Limit
+	line int
+}
+
+// Defaults of keys that are not given.
+const (
+	defaultMaxPayment      = "$1"
+	defaultMaxValidity     = 60 * time.Second
+	defaultDuplicateWindow = 10 * time.Minute
+	defaultApprovalTTL     = 24 * time.Hour
+	defaultMaxPending      = 20
+)
+
+// understand reads the values of s. Faults go to errs, under key.
+func (s *source) understand(key string, errs *errorList) *parsed {
+	p := &parsed{
+		name: s.name, line: s.line, from: s.from, timezone: s.timezone, frozen: s.frozen, chat: s.chat,
+		maxPending: s.maxPending, rules: s.rules, capsSet: s.caps.set, capsLine: s.caps.line,
+		allowSet: s.allow.set, allowLine: s.allow.line,
+	}
+	fail := func(line int, name string, err error) {
+		p.bad = true
+		errs.add(line, key+"."+name, err.Error())
+	}
+	p.max = readAmount(s.maxPayment, "max_payment", fail)
+	p.approve = readAmount(s.approveAbove, "approve_above", fail)
+	p.validity = readLength(s.maxValidity, "max_validity", 10*time.Second, 600*time.Second, fail)
+	p.duplicates = readLength(s.duplicateWindow, "duplicate_window", 0, 30*24*time.Hour, fail)
+	p.ttl = readLength(s.approvalTTL, "approval_ttl", time.Minute, 90*24*time.Hour, fail)
+	if n := s.maxPending; n.set && (n.n < 1 || n.n > 10_000) {
+		fail(n.line, "max_pending", fmt.Errorf("must be 1 to 10000, not %d", n.n))
+	}
+	if s.timezone.set {
+		if err := checkZone(s.timezone.text); err != nil {
+			fail(s.timezone.line, "timezone", err)
+		}
+	}
+	for _, v := range s.caps.list {
+		if v.text == none {
+			p.none = true
+			continue
+		}
+		l, err := parseCap(v.text, "")
+		if err == nil && slices.ContainsFunc(p.caps, func(c capLine) bool {
+			return c.Scope.Kind == l.Scope.Kind && c.Window == l.Window && c.Counting == l.Counting
+		}) {
+			err = fmt.Errorf("%q: another cap has the same window and scope: keep the lower one", clip(v.text))
+		}
+		if err != nil {
+			fail(v.line, "caps", err)
+			continue
+		}
+		p.caps = append(p.caps, capLine{l, v.line})
+	}
+	if p.none && len(s.caps.list) > 1 {
+		fail(s.caps.line, "caps", errors.New(`"none" stands alone: it says that there is no cap`))
+	}
+	p.allow = readEntries(s.allow, "allow", false, fail)
+	p.deny = readEntries(s.deny, "deny", true, fail)
+	for i, r := range s.rules {
+		if r == nil {
+			fail(0, "rules", fmt.Errorf("rule %d is nil", i))
+		}
+	}
+	return p
+}
+
+type failure func(line int, name string, err error)
+
+func readAmount(v value, name string, fail failure) amount {
+	if !v.set {
+		return amount{}
+	}
+	u, err := parseAmount(v.text)
+	if err != nil {
+		fail(v.line, name, err)
+	}
+	return amount{usd: u, text: v.text, line: v.line, set: true}
+}
+
+func readLength(v value, name string, least, most time.Duration, fail failure) length {
+	if !v.set {
+		return length{}
+	}
+	d, err := parseLength(v.text)
+	if err == nil && (d < least || d > most) {
+		err = fmt.Errorf("%q must be %s to %s", clip(v.text), inSeconds(least), inSeconds(most))
+	}
+	if err != nil {
+		fail(v.line, name, err)
+	}
+	return length{d: d, text: v.text, line: v.line, set: true}
+}
+
+// inSeconds is a bound as the documentation writes it.
+func inSeconds(d time.Duration) string {
+	if d < time.Hour {
+		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
+	}
+	return formatLength(d)
+}
+
+func readEntries(v values, name string, deny bool, fail failure) []entry {
+	var out []entry
+	for _, item := range v.list {
+		e, err := parseEntry(item.text, deny)
+		if err != nil {
+			fail(item.line, name, err)
+			continue
+		}
+		e.line = item.line
+		out = append(out, e)
+	}
+	return out
+}
+
+// checkZone refuses what is no zone of the IANA database. Local would differ
+// from machine to machine.
+func checkZone(zone string) error {
+	if zone == "Local" {
+		return errors.New(`"Local" differs from machine to machine: name a zone like "Europe/Berlin"`)
+	}
+	if _, err := location(zone); err != nil {
+		return fmt.Errorf(`%q is not a time zone that this machine knows: write one like "Europe/Berlin" or "UTC" (a program without zone data imports time/tzdata)`, clip(zone))
+	}
+	return nil
+}
+
+// inherit is child with what it does not give taken from parent; its deny list
+// and its rules come after the parent's.
+func (p *parsed) inherit(parent *parsed) *parsed {
+	out := *p
+	out.bad = p.bad || parent.bad
+	pick(&out.max, parent.max, out.max.set)
+	pick(&out.approve, parent.approve, out.approve.set)
+	pick(&out.timezone, parent.timezone, out.timezone.set)
+	pick(&out.validity, parent.validity, out.validity.set)
+	pick(&out.duplicates, parent.duplicates, out.duplicates.set)
+	pick(&out.ttl, parent.ttl, out.ttl.set)
+	pick(&out.maxPending, parent.maxPending, out.maxPending.set)
+	pick(&out.frozen, parent.frozen, out.frozen.set)
+	pick(&out.chat, parent.chat, out.chat.set)
+	if !p.capsSet {
+		out.caps, out.none, out.capsSet, out.capsLine = parent.caps, parent.none, parent.capsSet, parent.capsLine
+	}
+	if !p.allowSet {
+		out.allow, out.allowSet, out.allowLine = parent.allow, parent.allowSet, parent.allowLine
+	}
+	out.deny = slices.Concat(parent.deny, p.deny)
+	out.rules = slices.Concat(parent.rules, p.rules)
+	return &out
+}
+
+func pick[T any](own *T, parent T, given bool) {
+	if !given {
+		*own = parent
+	}
+}
