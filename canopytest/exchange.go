@@ -27,6 +27,7 @@ type Exchange struct {
 	Body    []byte
 	Paid    bool // it carries a payment header
 
+	number  int // of the request on its route, from 1
 	seller  *Seller
 	route   *route
 	record  *Request
@@ -58,6 +59,8 @@ func (s *Seller) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.log = append(s.log, x.record)
 	x.accepts = slices.Clone(rt.accepts)
+	rt.requests++
+	x.number = rt.requests
 	faults := append(s.plan.next(x.Paid), rt.plan.next(x.Paid)...)
 	for _, f := range faults {
 		x.record.Faults = append(x.record.Faults, f.name)

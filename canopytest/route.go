@@ -56,8 +56,9 @@ type Accept struct {
 
 type route struct {
 	Route
-	accepts []requirement
-	plan    script
+	accepts  []requirement
+	plan     script
+	requests int
 }
 
 // requirement is one set of terms in full.
