@@ -2,7 +2,7 @@ package payment
 
 import (
 	"encoding/hex"
-	"fmt"
+	"strconv"
 )
 
 // Slot is the uniqueness key of an authorization: of all that is ever signed
@@ -35,21 +35,27 @@ func (s Slot) IsZero() bool { return s.Kind == SlotNone }
 
 // String is the slot's key: equal for equal slots, different for others.
 func (s Slot) String() string {
+	var room [192]byte
+	return string(s.Append(room[:0]))
+}
+
+// Append appends the slot's key to b.
+func (s Slot) Append(b []byte) []byte {
 	switch s.Kind {
 	case SlotEVM:
-		b := make([]byte, 0, 192)
-		b = append(b, "evm/"...)
-		b = append(b, s.Chain...)
+		b = append(append(b, "evm/"...), s.Chain...)
 		b = hex.AppendEncode(append(b, "/0x"...), s.Token[:])
 		b = hex.AppendEncode(append(b, "/0x"...), s.From[:])
 		b = hex.AppendEncode(append(b, '/'), s.NonceID[:])
-		return string(b)
 	case SlotLane:
-		return fmt.Sprintf("lane/%s/%s/%s/%d", s.Chain, s.From.Lower(), hex.EncodeToString(s.NonceID[:]), s.Nonce)
+		b = append(append(b, "lane/"...), s.Chain...)
+		b = hex.AppendEncode(append(b, "/0x"...), s.From[:])
+		b = hex.AppendEncode(append(b, '/'), s.NonceID[:])
+		b = strconv.AppendUint(append(b, '/'), s.Nonce, 10)
 	case SlotExpiring:
-		return fmt.Sprintf("expiring/%s", s.Payment)
+		b = append(append(b, "expiring/"...), s.Payment...)
 	case SlotProof:
-		return fmt.Sprintf("proof/%s", s.Payment)
+		b = append(append(b, "proof/"...), s.Payment...)
 	}
-	return ""
+	return b
 }

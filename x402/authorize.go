@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/canopy-go/canopy/internal/eip3009"
 	"github.com/canopy-go/canopy/internal/permit"
@@ -38,15 +39,15 @@ func (r *Rail) Authorize(ctx context.Context, g payment.Grant, s payment.Signer)
 	if err := ctx.Err(); err != nil {
 		return payment.Authorization{}, fmt.Errorf("x402: not signed: %w", err)
 	}
-	t, err := r.fit(g)
+	t, err := r.fit(&g)
 	if err != nil {
 		return payment.Authorization{}, err
 	}
 	if s.Address() != g.Payer {
 		return payment.Authorization{}, fmt.Errorf("%w: the signer is %s, the payer %s", ErrGrant, s.Address(), g.Payer)
 	}
-	digest := eip3009.Digest(t.separator, message(g))
-	if err := use(g, digest); err != nil {
+	digest := eip3009.Digest(t.separator, message(&g))
+	if err := use(&g, digest); err != nil {
 		return payment.Authorization{}, err
 	}
 	raw, err := s.Sign(ctx, g.Permit, digest)
@@ -65,14 +66,14 @@ func (r *Rail) Authorize(ctx context.Context, g payment.Grant, s payment.Signer)
 	if err := ctx.Err(); err != nil {
 		return payment.Authorization{}, fmt.Errorf("x402: signed, and not to be sent: %w", err)
 	}
-	return encode(g, sig)
+	return r.encode(&g, sig)
 }
 
 // fit returns the token that g pays with, or says what in g is not a payment of
 // the exact scheme: one recipient, the slot of the very token and payer, whole
 // seconds of validity.
-func (r *Rail) fit(g payment.Grant) (*token, error) {
-	a, slot := g.Terms.Asset, g.Slot
+func (r *Rail) fit(g *payment.Grant) (*token, error) {
+	a, slot := &g.Terms.Asset, &g.Slot
 	t := r.token(a.Chain, a.Address)
 	wrong := ""
 	switch {
@@ -106,7 +107,7 @@ func (r *Rail) fit(g payment.Grant) (*token, error) {
 }
 
 // message is what g has signed.
-func message(g payment.Grant) eip3009.Authorization {
+func message(g *payment.Grant) eip3009.Authorization {
 	return eip3009.Authorization{
 		From: g.Payer, To: g.Terms.Recipients[0].Address, Value: g.Terms.Amount.Bytes(),
 		ValidBefore: uint64(g.ValidBefore.Unix()), Nonce: g.Slot.NonceID,
@@ -115,12 +116,13 @@ func message(g payment.Grant) eip3009.Authorization {
 
 // use holds the permit to the slot and the digest, even where the signer would
 // not look. Its deadline is for the signer to judge, who has the clock.
-func use(g payment.Grant, digest [32]byte) error {
+func use(g *payment.Grant, digest [32]byte) error {
 	slot := g.Permit.Slot()
 	if slot == "" {
 		return fmt.Errorf("x402: not signed: %w", permit.ErrNone)
 	}
-	if slot != g.Slot.String() {
+	var room [192]byte
+	if slot != string(g.Slot.Append(room[:0])) {
 		return fmt.Errorf("%w: the permit is of another slot", ErrGrant)
 	}
 	if err := g.Permit.Use(digest, g.Permit.Deadline().Add(-1)); err != nil {
@@ -140,17 +142,36 @@ func signedBy(payer payment.Address, digest [32]byte, sig [65]byte) error {
 	return nil
 }
 
+// scratch is room for a document and its base64 while they are built.
+type scratch struct{ document, header []byte }
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
 // encode writes the document, and the header that carries it.
-func encode(g payment.Grant, sig [65]byte) (payment.Authorization, error) {
-	b := make([]byte, 0, 640+len(g.Echo))
+func (r *Rail) encode(g *payment.Grant, sig [65]byte) (payment.Authorization, error) {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	b, err := appendEcho(r.appendPayload(s.document[:0], g, sig), g.Echo, g.Version, g.PaymentID)
+	if err != nil {
+		return payment.Authorization{}, err
+	}
+	s.document = append(b, '}')
+	s.header = base64.StdEncoding.AppendEncode(s.header[:0], s.document)
+	return payment.Authorization{
+		Header: header(g.Version), Value: string(s.header),
+		Slot: g.Slot, ValidBefore: g.ValidBefore,
+	}, nil
+}
+
+func (r *Rail) appendPayload(b []byte, g *payment.Grant, sig [65]byte) []byte {
 	b = append(b, `{"x402Version":`...)
 	b = append(b, '0'+byte(g.Version))
 	b = append(b, `,"payload":{"signature":"0x`...)
 	b = hex.AppendEncode(b, sig[:])
 	b = append(b, `","authorization":{"from":"`...)
-	b = append(b, g.Payer.String()...)
+	b = append(b, r.spell.of(g.Payer)...)
 	b = append(b, `","to":"`...)
-	b = append(b, g.Terms.Recipients[0].Address.String()...)
+	b = append(b, r.spell.of(g.Terms.Recipients[0].Address)...)
 	b = append(b, `","value":"`...)
 	if n, ok := g.Terms.Amount.Uint64(); ok {
 		b = strconv.AppendUint(b, n, 10)
@@ -161,16 +182,7 @@ func encode(g payment.Grant, sig [65]byte) (payment.Authorization, error) {
 	b = strconv.AppendInt(b, g.ValidBefore.Unix(), 10)
 	b = append(b, `","nonce":"0x`...)
 	b = hex.AppendEncode(b, g.Slot.NonceID[:])
-	b = append(b, `"}},`...)
-	b, err := appendEcho(b, g.Echo, g.Version, g.PaymentID)
-	if err != nil {
-		return payment.Authorization{}, err
-	}
-	b = append(b, '}')
-	return payment.Authorization{
-		Header: header(g.Version), Value: base64.StdEncoding.EncodeToString(b),
-		Slot: g.Slot, ValidBefore: g.ValidBefore,
-	}, nil
+	return append(b, `"}},`...)
 }
 
 func header(version int) string {

@@ -148,7 +148,8 @@ func (r *Rail) offers(c challenge) ([]payment.Offer, error) {
 		return nil, &ChallengeError{"no_terms", "accepts is " + k.String()}
 	}
 	var (
-		found []usable
+		room  [2]usable // most sellers make one offer
+		found = room[:0]
 		bad   []Skipped
 		past  int // entries that were not looked at
 		echo  = c.echo()

@@ -38,7 +38,7 @@ type signed struct {
 // uses, and, where g.Recover is set, the signature must recover to g.Payer over
 // what was read.
 func (r *Rail) Decode(a payment.Authorization, g payment.Grant) (payment.Terms, error) {
-	if _, err := r.fit(g); err != nil {
+	if _, err := r.fit(&g); err != nil {
 		return payment.Terms{}, err
 	}
 	if a.Header != header(g.Version) || a.Slot != g.Slot || !a.ValidBefore.Equal(g.ValidBefore) || len(a.Raw) > 0 || a.TxHash != "" {
@@ -52,7 +52,7 @@ func (r *Rail) Decode(a payment.Authorization, g payment.Grant) (payment.Terms, 
 	if err != nil {
 		return payment.Terms{}, err
 	}
-	sig, err := doc.check(g, terms)
+	sig, err := r.check(doc, g, terms)
 	if err != nil {
 		return payment.Terms{}, err
 	}
@@ -179,13 +179,13 @@ func (r *Rail) terms(d signed, g payment.Grant) (*token, payment.Terms, error) {
 
 // check holds what is not in terms against the grant, and returns the
 // signature, which must be in the accepted spelling.
-func (d signed) check(g payment.Grant, terms payment.Terms) (sig [65]byte, err error) {
+func (r *Rail) check(d signed, g payment.Grant, terms payment.Terms) (sig [65]byte, err error) {
 	nonce := make([]byte, 0, 66)
 	nonce = hex.AppendEncode(append(nonce, "0x"...), g.Slot.NonceID[:])
 	switch {
-	case text(d.from) != g.Payer.String():
+	case text(d.from) != r.spell.of(g.Payer):
 		return sig, mismatch("from is not the payer")
-	case text(d.to) != terms.Recipients[0].Address.String():
+	case text(d.to) != r.spell.of(terms.Recipients[0].Address):
 		return sig, mismatch("to is not spelled with its checksum")
 	case text(d.validAfter) != "0":
 		return sig, mismatch("validAfter is not 0")

@@ -27,8 +27,8 @@ const identifier = "payment-identifier"
 
 // echo is what all entries of one challenge repeat.
 type echo struct {
-	version int
-	rest    string // resource and extensions, with their commas
+	version              int
+	resource, extensions string // empty where the seller has none
 }
 
 func (c challenge) echo() echo {
@@ -36,35 +36,34 @@ func (c challenge) echo() echo {
 	if c.version == 1 {
 		return e
 	}
-	var b strings.Builder
 	if !absent(c.resource) {
-		b.WriteString(`,"resource":`)
-		b.WriteString(c.resource.Raw())
+		e.resource = c.resource.Raw()
 	}
 	if !absent(c.extensions) {
-		b.WriteString(`,"extensions":`)
-		b.WriteString(withID(c.extensions))
+		e.extensions = withID(c.extensions)
 	}
-	e.rest = b.String()
 	return e
 }
 
 // of is the Echo of the entry u.
 func (e echo) of(u usable) ([]byte, skip) {
-	var head, value string
 	if e.version == 1 {
-		head, value = `1"scheme":"exact","network":`, string(jsonscan.AppendString(nil, u.network))
-	} else {
-		head, value = `2"accepted":`, u.raw
+		return jsonscan.AppendString([]byte(`1"scheme":"exact","network":`), u.network), skip{}
 	}
-	n := len(head) + len(value) + len(e.rest)
+	const accepted, resource, extensions = `2"accepted":`, `,"resource":`, `,"extensions":`
+	n := len(accepted) + len(u.raw) + len(resource) + len(e.resource) + len(extensions) + len(e.extensions)
 	if n > payment.MaxEcho-64 { // the id is longer than its mark
 		return nil, skipped("echo_too_large", "the seller wants more than 16 KiB echoed")
 	}
 	b := make([]byte, 0, n)
-	b = append(b, head...)
-	b = append(b, value...)
-	return append(b, e.rest...), skip{}
+	b = append(append(b, accepted...), u.raw...)
+	if e.resource != "" {
+		b = append(append(b, resource...), e.resource...)
+	}
+	if e.extensions != "" {
+		b = append(append(b, extensions...), e.extensions...)
+	}
+	return b, skip{}
 }
 
 // withID is the extensions as they were written, with the mark as the id of

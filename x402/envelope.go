@@ -29,7 +29,7 @@ func unwrap(value string) ([]byte, error) {
 		return nil, errTooLarge
 	}
 	enc := base64.StdEncoding
-	url, padded := strings.ContainsAny(value, "-_"), strings.HasSuffix(value, "=")
+	url, padded := hasByte(value, '-') || hasByte(value, '_'), strings.HasSuffix(value, "=")
 	switch {
 	case url && padded:
 		enc = base64.URLEncoding
@@ -40,11 +40,13 @@ func unwrap(value string) ([]byte, error) {
 	}
 	doc := make([]byte, enc.DecodedLen(len(value)))
 	n, err := enc.Decode(doc, []byte(value))
-	if err != nil || strings.ContainsAny(value, "\r\n") {
+	if err != nil || hasByte(value, '\r') || hasByte(value, '\n') { // which Decode would pass over
 		return nil, errBase64
 	}
 	return doc[:n], nil
 }
+
+func hasByte(s string, c byte) bool { return strings.IndexByte(s, c) >= 0 }
 
 // parse reads a document of the seller whole.
 func parse(doc []byte) (jsonscan.Value, error) {
@@ -64,10 +66,10 @@ func parse(doc []byte) (jsonscan.Value, error) {
 
 // text is the string that v is, and "" where it is none.
 func text(v jsonscan.Value) string {
-	s, err := v.String()
-	if err != nil {
+	if v.Kind() != jsonscan.String {
 		return ""
 	}
+	s, _ := v.String()
 	return s
 }
 

@@ -24,11 +24,11 @@ type Config struct {
 	Chains []payment.ChainID
 }
 
-// Rail is the x402 protocol as a rail. It is immutable and safe for concurrent
-// use.
+// Rail is the x402 protocol as a rail. It is safe for concurrent use.
 type Rail struct {
 	tokens map[tokenKey]*token
 	chains map[payment.ChainID]bool // those of Config.Chains; nil for all
+	spell  spellings
 }
 
 type tokenKey struct {

@@ -66,7 +66,7 @@ func (r *Rail) read(v jsonscan.Value, version int) (usable, skip) {
 	if why := r.readToken(&u, q, version); why != (skip{}) {
 		return u, why
 	}
-	if why := u.readAmount(q); why != (skip{}) {
+	if why := r.readAmount(&u, q); why != (skip{}) {
 		return u, why
 	}
 	u.resource, u.description = text(q.resource), text(q.description)
@@ -141,7 +141,7 @@ func (r *Rail) readToken(u *usable, q requirement, version int) skip {
 	if !r.serves(chain) {
 		return skipped("chain_not_configured", u.network)
 	}
-	address, why := readAddress(q.asset, "bad_asset")
+	address, why := r.address(q.asset, "bad_asset")
 	if why != (skip{}) {
 		return why
 	}
@@ -162,7 +162,7 @@ func (r *Rail) readToken(u *usable, q requirement, version int) skip {
 	return skip{}
 }
 
-func (u *usable) readAmount(q requirement) skip {
+func (r *Rail) readAmount(u *usable, q requirement) skip {
 	var err error
 	if u.amount, err = payment.ParseUnits(text(q.amount)); err != nil {
 		return skipped("bad_amount", q.amount.Raw())
@@ -171,7 +171,7 @@ func (u *usable) readAmount(q requirement) skip {
 		return skipped("zero_amount", "")
 	}
 	var why skip
-	if u.payTo, why = readAddress(q.payTo, "bad_payee"); why != (skip{}) {
+	if u.payTo, why = r.address(q.payTo, "bad_payee"); why != (skip{}) {
 		return why
 	}
 	switch u.payTo {
@@ -183,18 +183,6 @@ func (u *usable) readAmount(q requirement) skip {
 		return skipped("burn_payee", "")
 	}
 	return skip{}
-}
-
-func readAddress(v jsonscan.Value, code string) (payment.Address, skip) {
-	s := text(v)
-	a, err := payment.ParseAddress(s)
-	if err == nil {
-		return a, skip{}
-	}
-	if _, loose := payment.ParseAddressLoose(s); loose == nil {
-		return a, skipped("bad_checksum", s)
-	}
-	return a, skipped(code, v.Raw())
 }
 
 // readTimeout reads a whole number of seconds. A fraction of zeros is what
