@@ -13,6 +13,13 @@ const MaxEcho = 16 << 10
 // protocol: try the next rail.
 var ErrNotMine = errors.New("payment: not a challenge of this rail")
 
+// ErrNoTerms is what a rail's error is where a response is of its protocol and
+// names no terms at all: there is nothing to pay, and nothing to refuse.
+var ErrNoTerms = errors.New("payment: the challenge states no terms")
+
+// ErrForeignSignature is wrapped where a signature is not the payer's.
+var ErrForeignSignature = errors.New("payment: the signature is not the payer's")
+
 // Offer is one set of terms that a seller will accept, read from a 402, with
 // what echoing it needs. Text in it is the seller's and is never an input of
 // policy.
