@@ -178,7 +178,7 @@ func BenchmarkDecision(b *testing.B) {
 
 func decide(b *testing.B, rules *policy.Policy, store ledger.Store, i int) {
 	now := time.Now()
-	usdc, _ := payment.KnownAssets().Lookup(payment.Base, baseUSDC)
+	usdc := baseUSDC
 	amount := payment.UnitsOf(10_000)
 	terms := payment.Terms{
 		Rail: "x402", Scheme: "exact", Asset: usdc, Amount: amount,
@@ -189,7 +189,7 @@ func decide(b *testing.B, rules *policy.Policy, store ledger.Store, i int) {
 	v := rules.Evaluate(p, now, policy.History{})
 	from := payment.Address{19: 1}
 	e, _, err := store.Reserve(context.Background(), ledger.Request{
-		Payment: p, Verdict: v, Payer: from, Fingerprint: payment.Hash{byte(i), byte(i >> 8), byte(i >> 16), byte(i >> 24)},
+		Payment: p, Verdict: v, Payer: from, Fingerprint: payment.Hash{31: 1, 0: byte(i), 1: byte(i >> 8), 2: byte(i >> 16), 3: byte(i >> 24)},
 		Began: now, Now: now, Validity: time.Minute,
 		Slot: payment.Slot{Kind: payment.SlotEVM, Chain: usdc.Chain, Token: usdc.Address, From: from},
 	})
@@ -198,10 +198,11 @@ func decide(b *testing.B, rules *policy.Policy, store ledger.Store, i int) {
 	}
 }
 
-var baseUSDC = func() payment.Address {
-	a, err := payment.ParseAddress("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913")
-	if err != nil {
-		panic(err)
+var baseUSDC = func() payment.Asset {
+	for _, a := range payment.KnownAssets().On(payment.Base) {
+		if a.Symbol == "USDC" {
+			return a
+		}
 	}
-	return a
+	panic("no USDC on Base")
 }()
