@@ -1,0 +1,55 @@
+package x402
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Transfer returns the offer that carries out a direct transfer: one EIP-3009
+// authorization of the chain's dollar to t.To. A chain's dollar is its USDC, or
+// else its only token. payment.ErrNotMine means that this rail has no such
+// dollar on t.Chain. Nothing is signed or sent.
+func (r *Rail) Transfer(_ context.Context, t payment.Transfer) (payment.Offer, error) {
+	if !r.serves(t.Chain) {
+		return payment.Offer{}, payment.ErrNotMine
+	}
+	asset, err := r.dollar(t.Chain)
+	if err != nil {
+		return payment.Offer{}, err
+	}
+	amount, ok := asset.Units(t.Amount)
+	if !ok || amount.IsZero() {
+		return payment.Offer{}, fmt.Errorf("x402: transfer: %s is not an amount to pay", t.Amount)
+	}
+	if t.Memo != "" {
+		return payment.Offer{}, fmt.Errorf("x402: transfer: %s carries no memo", asset)
+	}
+	return payment.Offer{
+		Rail: Name, Scheme: exact, Asset: asset, Amount: amount,
+		Recipients: []payment.Recipient{{Address: t.To, Amount: amount}},
+		Network:    string(t.Chain), Version: 2, Resend: true,
+	}, nil
+}
+
+// dollar is the token that transfers on chain use.
+func (r *Rail) dollar(chain payment.ChainID) (payment.Asset, error) {
+	var found []payment.Asset
+	for _, t := range r.tokens {
+		if t.asset.Chain != chain || t.asset.NoAuthorization {
+			continue
+		}
+		if t.asset.Symbol == "USDC" {
+			return t.asset, nil
+		}
+		found = append(found, t.asset)
+	}
+	switch len(found) {
+	case 0:
+		return payment.Asset{}, payment.ErrNotMine
+	case 1:
+		return found[0], nil
+	}
+	return payment.Asset{}, fmt.Errorf("x402: transfer: %s has several dollars and none is USDC", chain.Name())
+}
