@@ -143,7 +143,8 @@ func Committed(e *Entry) Entry {
 	c.Echo = append([]byte(nil), e.Echo...)
 	c.Reasons = append([]policy.Reason(nil), e.Reasons...)
 	c.Permit = payment.Permit{}
-	if e.State == Authorized || e.State == InDoubt {
+	switch e.State {
+	case Authorized, InDoubt, Claimed, Settled:
 		c.Permit = permit.Mint(e.SlotKey(), e.ValidBefore)
 	}
 	return c
