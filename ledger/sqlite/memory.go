@@ -1,0 +1,217 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"encoding/binary"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// Bounds of what a memory keeps from one batch to the next.
+const (
+	maxRows     = 4096
+	maxCounters = 4096
+)
+
+// memory is what the committer knows of the file without asking: read once,
+// changed by its own steps, written once a batch. It holds until another
+// connection commits, or a batch is rolled back. Parts not read yet are nil.
+type memory struct {
+	meta     *meta
+	freezes  map[string]string
+	owners   map[string]bool // owners of authorized payments, at least
+	marks    map[policy.Window]*markRow
+	counters map[ledger.CounterKey]*counterRow
+	rows     map[payment.ID]*paymentRow
+
+	dirtyMeta     bool
+	dirtyMarks    []*markRow
+	dirtyCounters []ledger.CounterKey
+}
+
+// meta is the one row of the table meta.
+type meta struct {
+	ledger  string
+	seen    ledger.Seen
+	events  int64
+	serial  int64
+	marked  int64
+	checked int64
+}
+
+type markRow struct {
+	ledger.Mark
+	dirty bool
+}
+
+type counterRow struct {
+	ledger.Counter
+	there bool // it exists, as far as the steps know
+	dirty bool
+}
+
+type paymentRow struct {
+	n int64
+	e *ledger.Entry
+}
+
+func newMemory() *memory {
+	return &memory{
+		counters: map[ledger.CounterKey]*counterRow{},
+		rows:     map[payment.ID]*paymentRow{},
+	}
+}
+
+// trim forgets what may grow without bound. Nothing in it is dirty then.
+func (m *memory) trim() {
+	if len(m.rows) > maxRows {
+		clear(m.rows)
+	}
+	if len(m.counters) > maxCounters {
+		clear(m.counters)
+	}
+}
+
+// flush writes what the steps changed.
+func (t *tx) flush() error {
+	m := t.mem
+	for _, k := range m.dirtyCounters {
+		if err := t.writeCounter(k, m.counters[k]); err != nil {
+			return err
+		}
+	}
+	m.dirtyCounters = m.dirtyCounters[:0]
+	for _, r := range m.dirtyMarks {
+		if r.dirty {
+			if err := t.writeMark(r); err != nil {
+				return err
+			}
+		}
+	}
+	m.dirtyMarks = m.dirtyMarks[:0]
+	if !m.dirtyMeta {
+		return nil
+	}
+	m.dirtyMeta = false
+	v := m.meta
+	_, _, err := t.c.exec(`UPDATE meta SET seen = ?, acks = ?, events = ?, serial = ?, marked = ?`,
+		v.seen.At.UnixMicro(), v.seen.Acks, v.events, v.serial, v.marked)
+	return err
+}
+
+// readMeta returns the row of meta, to be changed in place by a step that sets
+// dirtyMeta.
+func (t *tx) readMeta() (*meta, error) {
+	if t.mem.meta != nil {
+		return t.mem.meta, nil
+	}
+	var v meta
+	var seen int64
+	ok, err := t.c.first(`SELECT ledger, seen, acks, events, serial, marked, checked FROM meta`, nil,
+		&v.ledger, &seen, &v.seen.Acks, &v.events, &v.serial, &v.marked, &v.checked)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, t.c.fail(ErrDamaged)
+	}
+	v.seen.At = fromMicro(seen)
+	t.mem.meta = &v
+	return &v, nil
+}
+
+// Seen implements ledger.ClockTx.
+func (t *tx) Seen() (ledger.Seen, error) {
+	m, err := t.readMeta()
+	if err != nil {
+		return ledger.Seen{}, err
+	}
+	return m.seen, nil
+}
+
+// SetSeen implements ledger.ClockTx.
+func (t *tx) SetSeen(s ledger.Seen) error {
+	m, err := t.readMeta()
+	if err != nil {
+		return err
+	}
+	if m.seen != s {
+		m.seen, t.mem.dirtyMeta = s, true
+	}
+	return nil
+}
+
+// Frozen implements ledger.ClockTx.
+func (t *tx) Frozen(agent string) (bool, string, error) {
+	all, err := t.readFreezes()
+	if err != nil {
+		return false, "", err
+	}
+	if reason, ok := all[""]; ok {
+		return true, reason, nil
+	}
+	reason, ok := all[agent]
+	return ok, reason, nil
+}
+
+func (t *tx) readFreezes() (map[string]string, error) {
+	if t.mem.freezes != nil {
+		return t.mem.freezes, nil
+	}
+	all := map[string]string{}
+	err := t.c.query(`SELECT agent, reason FROM freezes`, nil, func(row []driver.Value) error {
+		var agent, reason string
+		err := scan(row, &agent, &reason)
+		all[agent] = reason
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.mem.freezes = all
+	return all, nil
+}
+
+// windowKey is a window as a key of the tables marks and counters.
+func windowKey(w policy.Window) []byte {
+	b := append(make([]byte, 0, 12+len(w.Zone)), byte(w.Kind))
+	b = binary.BigEndian.AppendUint64(b, uint64(w.Length))
+	return append(b, w.Zone...)
+}
+
+func parseWindow(b []byte) (policy.Window, error) {
+	if len(b) < 9 {
+		return policy.Window{}, ErrDamaged
+	}
+	return policy.Window{
+		Kind:   policy.WindowKind(b[0]),
+		Length: time.Duration(binary.BigEndian.Uint64(b[1:])),
+		Zone:   string(b[9:]),
+	}, nil
+}
+
+// scopeKey is a scope as a key of the table counters: different for different
+// scopes, whatever their texts hold.
+func scopeKey(s policy.Scope) []byte {
+	w := &writer{make([]byte, 0, 32+len(s.Agent)+len(s.Host))}
+	w.uint(uint64(s.Kind))
+	w.bool(s.Shared)
+	w.string(s.Agent)
+	w.string(s.Host)
+	if s.Kind == policy.ScopePayee {
+		w.fixed(s.Payee[:])
+	}
+	return w.b
+}
+
+func parseScope(b []byte) (policy.Scope, error) {
+	r := &reader{b: b}
+	s := policy.Scope{Kind: policy.ScopeKind(r.uint()), Shared: r.bool(), Agent: r.string(), Host: r.string()}
+	if s.Kind == policy.ScopePayee {
+		r.fixed(s.Payee[:])
+	}
+	return s, r.end()
+}

@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Verify implements ledger.Verifier. It reads the whole ledger as it stands
+// when it begins: the file's structure, every chain, every derived column and
+// every counter.
+func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
+	var report ledger.Report
+	err := s.snapshot(ctx, func(t *tx) error {
+		marks, err := t.Marks()
+		if err != nil {
+			return err
+		}
+		v := ledger.NewVerification(marks)
+		if err := t.verifyFile(v); err != nil {
+			return err
+		}
+		if err := t.verifyPayments(ctx, v); err != nil {
+			return err
+		}
+		if err := t.verifyApprovals(v); err != nil {
+			return err
+		}
+		if err := t.verifyCounters(v); err != nil {
+			return err
+		}
+		report = v.Report()
+		m, err := t.readMeta()
+		if err == nil && m.events != report.Events {
+			v.Problem("the ledger counts %d events and has %d", m.events, report.Events)
+			report = v.Report()
+		}
+		return err
+	})
+	return report, err
+}
+
+// verifyFile has SQLite check its trees, and each index against its table.
+func (t *tx) verifyFile(v *ledger.Verification) error {
+	for _, sql := range []string{`PRAGMA integrity_check(20)`, `PRAGMA foreign_key_check`} {
+		err := t.c.query(sql, nil, func(row []driver.Value) error {
+			if s, _ := row[0].(string); s != "ok" {
+				v.Problem("the file: %v", row)
+			}
+			return nil
+		})
+		if err != nil && code(err) != codeCorrupt {
+			return err
+		}
+		if err != nil {
+			v.Problem("the file: %v", err)
+		}
+	}
+	return nil
+}
+
+func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
+	for last := int64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var page []*paymentRow
+		var columns []derived
+		err := t.c.query(`SELECT `+entryColumns+`, held, slot, owner, answers, transfer, counts, payee, others FROM payments WHERE n > ? ORDER BY n LIMIT 256`,
+			[]driver.Value{last}, func(row []driver.Value) error {
+				n, e, err := entryOf(row[:11])
+				last, _ = row[0].(int64)
+				if err != nil {
+					v.Problem("payment %v: %v", row[1], err)
+					return nil
+				}
+				page = append(page, &paymentRow{n, e})
+				var slot, payee, others []byte
+				if err := scan([]driver.Value{row[12], row[17], row[18]}, &slot, &payee, &others); err != nil {
+					v.Problem("payment %s: %v", e.ID, err)
+				}
+				d := derived{held: row[11], owner: row[13], answers: row[14], transfer: row[15], counts: row[16], shared: row[6]}
+				if slot != nil {
+					d.slot = string(slot)
+				}
+				columns = append(columns, d)
+				if first, rest := payees(e); string(first) != string(payee) || string(rest) != string(others) {
+					v.Problem("payment %s: the payees beside it are not those of its terms", e.ID)
+				}
+				return nil
+			})
+		if err != nil {
+			return err
+		}
+		for i, r := range page {
+			if derive(r.e) != columns[i] {
+				v.Problem("payment %s: what it is found by does not follow from its record", r.e.ID)
+			}
+			events, err := t.events(r)
+			if err != nil {
+				v.Problem("payment %s: its events: %v", r.e.ID, err)
+			}
+			v.Payment(r.e, events)
+		}
+		if len(page) == 0 {
+			return nil
+		}
+	}
+}
+
+func (t *tx) verifyApprovals(v *ledger.Verification) error {
+	return t.c.query(`SELECT id, agent, status, expires, body FROM approvals`, nil, func(row []driver.Value) error {
+		var id, agent string
+		var status, expires int64
+		var body []byte
+		err := scan(row, &id, &agent, &status, &expires, &body)
+		var a *ledger.Approval
+		if err == nil {
+			a, err = decodeApproval(id, body)
+		}
+		switch {
+		case err != nil:
+			v.Problem("approval %v: %v", row[0], err)
+		case a.Agent != agent || int64(a.Status) != status || a.ExpiresAt.UnixMicro() != expires:
+			v.Problem("approval %s: what it is found by does not follow from its record", id)
+		case a.Terms.Hash() != a.TermsHash:
+			v.Problem("approval %s: its terms do not have the hash that was recorded", id)
+		}
+		return nil
+	})
+}
+
+func (t *tx) verifyCounters(v *ledger.Verification) error {
+	return t.c.query(`SELECT win, scope, usd, count FROM counters`, nil, func(row []driver.Value) error {
+		var win, scope []byte
+		var usd, count int64
+		if err := scan(row, &win, &scope, &usd, &count); err != nil {
+			v.Problem("a counter: %v", err)
+			return nil
+		}
+		w, err := parseWindow(win)
+		s, err2 := parseScope(scope)
+		if err != nil || err2 != nil {
+			v.Problem("a counter has a key that is none")
+			return nil
+		}
+		v.Counter(ledger.CounterKey{Scope: s, Window: w}, ledger.Counter{USD: payment.USD(usd), Count: count})
+		return nil
+	})
+}
