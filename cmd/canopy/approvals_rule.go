@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canopy-go/canopy/approvals"
+	"github.com/canopy-go/canopy/internal/shape"
+	"github.com/canopy-go/canopy/ledger"
+)
+
+// ruleCommand is approve or deny.
+func (a *app) ruleCommand(approve bool) *cobra.Command {
+	var yes bool
+	r := approvals.Ruling{Approve: approve}
+	name, short := "deny", "Say no to a payment that waits"
+	example := `  canopy approvals deny appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --by ana --reason "too dear"`
+	if approve {
+		name, short = "approve", "Let a payment that waits go, once, on the terms shown"
+		example = `  canopy approvals approve appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C
+  canopy approvals approve appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --by ana --reason "for the report" --yes`
+	}
+	c := &cobra.Command{
+		Use:   name + " ID",
+		Short: short,
+		Long: `The stored terms are shown first, and what was shown is what the ruling is on.
+It is recorded with the name of who made it, who is never the agent itself.`,
+		Example: example,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := a.store()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			ap, _, err := a.approvalOf(c.Context(), s, args[0])
+			if err != nil {
+				return err
+			}
+			if !a.json {
+				a.printTerms(c.Context(), s, ap)
+			}
+			if ap.Status == ledger.ApprovalPending {
+				if err := a.confirm(yes, fmt.Sprintf("%s %s to agent %s?", verb(approve), ap.Cost, show(ap.Agent, 100))); err != nil {
+					return err
+				}
+			}
+			r.TermsHash = ap.TermsHash // what was shown
+			ruled, err := approvals.NewDesk(s, "cli", a.now).Rule(c.Context(), ap.ID, r)
+			if err != nil {
+				return a.notRuled(err, ruled)
+			}
+			if a.json {
+				return a.printJSON(shape.RulingOf(ruled))
+			}
+			a.printf("%s by %s\n", ruled.Status, show(ruled.By, 100))
+			if approve {
+				a.note("The agent's same call again pays it, once, before %s.", moment(ruled.ExpiresAt))
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&r.By, "by", me(), "`NAME` of who rules")
+	c.Flags().StringVar(&r.Reason, "reason", "", "`TEXT` for the record")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
+	return c
+}
+
+func verb(approve bool) string {
+	if approve {
+		return "Approve"
+	}
+	return "Deny"
+}
+
+// notRuled reports a ruling that was not taken.
+func (a *app) notRuled(err error, ap ledger.Approval) error {
+	code := "failed"
+	switch {
+	case errors.Is(err, ledger.ErrDecided):
+		code = "already_decided"
+		if ap.Status != ledger.ApprovalPending {
+			err = fmt.Errorf("it is %s already: %w", ap.Status, err)
+		}
+	case errors.Is(err, ledger.ErrTermsChanged):
+		code = "terms_changed"
+	case errors.Is(err, ledger.ErrSelf):
+		code = "self_approval"
+	case errors.Is(err, approvals.ErrNoName):
+		code = "no_name"
+	}
+	if a.json {
+		a.code = codeFailed
+		return a.printJSON(shape.Refused(err, code))
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canopy-go/canopy/internal/shape"
+)
+
+func (a *app) budgetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "budget",
+		Short: "Show what the caps leave the agent now",
+		Example: `  canopy budget
+  canopy budget --agent trader --json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f, err := a.load()
+			if err != nil {
+				return err
+			}
+			client, err := a.view(c.Context(), f)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			b, err := client.Budget(c.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(shape.BudgetOf(b))
+			}
+			if len(b.Caps) == 0 {
+				a.printf("The policy of %s has no cap.\n", a.agentName())
+				return nil
+			}
+			rows := make([][]string, 0, len(b.Caps))
+			for _, u := range b.Caps {
+				left, _ := u.Limit.USD.Sub(min(u.USD, u.Limit.USD))
+				used, remaining := u.USD.String(), left.String()
+				if u.Limit.Counting {
+					used = strconv.FormatInt(u.Count, 10)
+					remaining = strconv.FormatInt(max(0, u.Limit.Count-u.Count), 10)
+				}
+				held := ""
+				if u.Held > 0 {
+					held = u.Held.String()
+				}
+				rows = append(rows, []string{u.Limit.String(), u.Limit.Scope.Kind.String(), used, held, remaining, moment(u.ResetsAt)})
+			}
+			a.table([]string{"CAP", "SCOPE", "SPENT", "OF IT HELD", "LEFT", "NEXT CHANGE"}, rows)
+			if b.HasCap {
+				a.note("%s can spend %s now.", a.agentName(), fmt.Sprint(b.Remaining))
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canopy-go/canopy/config"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	return group("config", "Look after the configuration", "", a.configCheckCommand())
+}
+
+// checked is what config check prints.
+type checked struct {
+	OK       bool      `json:"ok"`
+	Config   string    `json:"config"`
+	Problems []problem `json:"problems"`
+	Warnings []string  `json:"warnings"` // what is unsafe and works
+	Notes    []string  `json:"notes"`    // what has no effect in this version
+	Agents   []string  `json:"agents"`   // that have a policy of their own
+	Address  *string   `json:"address"`  // that pays; null where it cannot be told without a secret
+	Ledger   string    `json:"ledger,omitempty"`
+	Policy   string    `json:"policySha256,omitempty"`
+}
+
+type problem struct {
+	Line int    `json:"line"` // 0 where it is not in one line
+	Key  string `json:"key"`
+	Text string `json:"text"`
+}
+
+func (a *app) configCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Read the configuration and tell everything that is wrong with it",
+		Long: `Check reads the configuration as every command does, opens nothing and contacts
+nobody. It tells all problems at once, what is unsafe, and which keys have no
+effect in this version. It exits 2 where there is a problem.`,
+		Example: `  canopy config check
+  canopy config check --config /etc/canopy/canopy.toml --json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			out := checked{Config: config.Find(a.config), Problems: []problem{}, Warnings: []string{}, Notes: []string{}, Agents: []string{}}
+			f, err := config.Load(a.config)
+			if err == nil {
+				a.lookAt(f, &out)
+			}
+			var bad *config.Error
+			switch {
+			case errors.As(err, &bad):
+				for _, p := range bad.Problems {
+					out.Problems = append(out.Problems, problem{p.Line, p.Key, p.Text})
+				}
+			case err != nil:
+				out.Problems = append(out.Problems, problem{Text: err.Error()})
+			}
+			out.OK = len(out.Problems) == 0
+			if !out.OK {
+				a.code = codeUsage
+			}
+			if a.json {
+				return a.printJSON(out)
+			}
+			if err != nil {
+				return exit{codeUsage, err}
+			}
+			a.printChecked(out)
+			return nil
+		},
+	}
+}
+
+// lookAt adds what a right file leaves open.
+func (a *app) lookAt(f *config.File, out *checked) {
+	out.Warnings = append(out.Warnings, f.Warnings...)
+	out.Notes = append(out.Notes, f.Notes...)
+	out.Agents = append(out.Agents, f.Policy.Agents()...)
+	out.Ledger, out.Policy = f.Ledger.Path, f.Policy.Hash().String()
+	t := f.Treasury
+	account, err := f.Account()
+	switch {
+	case err != nil && errors.Is(err, fs.ErrNotExist):
+		out.Problems = append(out.Problems, problem{Key: "treasury.keystore", Text: "there is no " + t.Keystore})
+	case err != nil:
+		out.Warnings = append(out.Warnings, err.Error())
+	case t.KeyEnv == "" && t.Keystore == "":
+		out.Warnings = append(out.Warnings, "treasury: names no key, so that nothing can be paid")
+	case account.IsZero():
+		out.Warnings = append(out.Warnings, "treasury.key_env: environment variable "+t.KeyEnv+" is not set here")
+	default:
+		address := account.String()
+		out.Address = &address
+	}
+	if t.PasswordEnv != "" && os.Getenv(t.PasswordEnv) == "" {
+		out.Warnings = append(out.Warnings, "treasury.password_env: environment variable "+t.PasswordEnv+" is not set here")
+	}
+}
+
+func (a *app) printChecked(out checked) {
+	a.fields("configuration", out.Config, "account", deref(out.Address), "ledger", out.Ledger, "policy", out.Policy)
+	for _, agent := range out.Agents {
+		a.printf("agent          %s\n", show(agent, 100))
+	}
+	for _, p := range out.Problems {
+		a.printf("problem: %s: %s\n", show(p.Key, 100), show(p.Text, 500))
+	}
+	for _, w := range out.Warnings {
+		a.printf("warning: %s\n", show(w, 500))
+	}
+	for _, n := range out.Notes {
+		a.printf("note: %s\n", show(n, 500))
+	}
+	if out.OK {
+		a.printf("It is right.\n")
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// moment is an instant for people, with how far away it is.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	s := t.Local().Format("2006-01-02 15:04:05")
+	d := time.Until(t).Round(time.Second)
+	switch {
+	case d > 0 && d < 48*time.Hour:
+		return s + " (in " + short(d) + ")"
+	case d <= 0 && d > -48*time.Hour:
+		return s + " (" + short(-d) + " ago)"
+	}
+	return s
+}
+
+// short is a length of time in one or two units.
+func short(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}
+
+// what names what is paid for: the request, or the transfer.
+func what(t payment.Terms) string {
+	if t.IsTransfer() {
+		return "transfer to " + t.Payee().String()
+	}
+	return t.Method + " " + t.Origin + t.Target
+}
+
+// amount is what t's payees get, with the token.
+func amount(t payment.Terms) string {
+	usd, ok := t.Asset.Value(t.Amount)
+	if !ok {
+		return t.Amount.String() + " base units of " + t.Asset.String()
+	}
+	return fmt.Sprintf("%s (%s)", usd, t.Asset)
+}
+
+// headline says what a payment is in a few words.
+func headline(e ledger.Entry) string { return e.Cost.String() + " for " + what(e.Terms) }
+
+// payees lists the recipients, one a line where there are several.
+func payees(t payment.Terms) string {
+	lines := make([]string, len(t.Recipients))
+	for i, r := range t.Recipients {
+		lines[i] = r.Address.String()
+		if len(t.Recipients) > 1 {
+			usd, _ := t.Asset.Value(r.Amount)
+			lines[i] += " gets " + usd.String()
+		}
+	}
+	return strings.Join(lines, ", ")
+}
+
+// oneOf is the first that is not empty.
+func oneOf(s ...string) string { return cmp.Or(s...) }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// document is the configuration that init writes.
+type document struct {
+	Keystore, PasswordEnv, KeyEnv string
+	Org                           string
+	Allow, Caps, AllowPrivate     []string
+	MaxPayment, ApproveAbove      string
+}
+
+// text is the document as TOML, with what a person wants to know beside it.
+func (d document) text() []byte {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# What this agent may spend, and how. Strict: canopy config check reads it.")
+	line("# Secrets do not stand here: this file names where they are.")
+	line("")
+	line("[treasury]")
+	if d.KeyEnv != "" {
+		line("key_env = %s", quote(d.KeyEnv))
+	} else {
+		line("keystore = %s", quote(d.Keystore))
+		line("password_env = %s    # or password_cmd = [\"pass\", \"show\", \"canopy\"]", quote(d.PasswordEnv))
+	}
+	line("")
+	line("[ledger]")
+	line("path = \"canopy.db\"")
+	if d.Org != "" {
+		line("")
+		line("[org]")
+		line("name = %s", quote(d.Org))
+	}
+	line("")
+	line("[policy.default]")
+	line("max_payment = %s    # one payment costs at most this", quote(d.MaxPayment))
+	line("caps = %s    # all payments together, in a window", quotes(d.Caps))
+	if d.ApproveAbove != "" {
+		line("approve_above = %s    # strictly above, a person is asked", quote(d.ApproveAbove))
+	}
+	line("# Who may be paid; nobody else is. Such as \"host:feed.example\", \"host:*.feed.example\".")
+	line("allow = %s", quotes(d.Allow))
+	if len(d.AllowPrivate) > 0 {
+		line("")
+		line("[network]")
+		line("allow_private = %s    # private addresses that may be dialled", quotes(d.AllowPrivate))
+	}
+	return []byte(b.String())
+}
+
+// quote is s as a TOML string; JSON's escapes are TOML's.
+func quote(s string) string {
+	b, _ := json.Marshal(s) // a string: it cannot fail
+	return string(b)
+}
+
+func quotes(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = quote(s)
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}

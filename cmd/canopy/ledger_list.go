@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canopy-go/canopy/internal/shape"
+	"github.com/canopy-go/canopy/ledger"
+)
+
+func (a *app) ledgerListCommand() *cobra.Command {
+	var states []string
+	var host, since, until string
+	var limit int
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List payments, newest first",
+		Example: `  canopy ledger list
+  canopy ledger list --state in_doubt --state needs_operator
+  canopy ledger list --agent trader --host feed.example --since 24h --limit 0 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			q := ledger.Query{Agent: a.agent, Host: host, Limit: limit}
+			if limit < 0 {
+				return usage(c, errors.New("--limit is not negative; 0 is all"))
+			}
+			for _, name := range states {
+				state, err := ledger.ParseState(name)
+				if err != nil {
+					return usage(c, fmt.Errorf("--state: %w", err))
+				}
+				q.States = append(q.States, state)
+			}
+			var err error
+			if q.Since, err = instant(since); err != nil {
+				return usage(c, fmt.Errorf("--since: %w", err))
+			}
+			if q.Until, err = instant(until); err != nil {
+				return usage(c, fmt.Errorf("--until: %w", err))
+			}
+			s, err := a.store()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			out, rows := []shape.LedgerEntry{}, [][]string{}
+			for e, err := range s.Entries(c.Context(), q) {
+				if err != nil {
+					return err
+				}
+				if a.json {
+					out = append(out, shape.LedgerEntryOf(e))
+					continue
+				}
+				rows = append(rows, []string{
+					e.CreatedAt.Local().Format("2006-01-02 15:04:05"), string(e.ID), e.Agent, e.State.String(), e.Cost.String(), what(e.Terms),
+				})
+			}
+			if a.json {
+				return a.printJSON(out)
+			}
+			if len(rows) == 0 {
+				a.printf("No payments.\n")
+				return nil
+			}
+			a.table([]string{"TIME", "PAYMENT", "AGENT", "STATE", "COST", "FOR"}, rows)
+			if limit > 0 && len(rows) == limit {
+				a.note("The newest %d; --limit 0 shows all.", limit)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringArrayVar(&states, "state", nil, "only payments in `STATE`, such as in_doubt; again for more")
+	c.Flags().StringVar(&host, "host", "", "only payments to `HOST`")
+	c.Flags().StringVar(&since, "since", "", "only from `TIME` on, such as 24h ago or 2026-05-08T18:00:00Z")
+	c.Flags().StringVar(&until, "until", "", "only before `TIME`")
+	c.Flags().IntVar(&limit, "limit", 50, "at most `N`; 0 for all")
+	return c
+}
+
+// instant reads a point in time: a date, RFC 3339, or how long ago.
+func instant(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return time.Now().Add(-d), nil
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t, nil
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
+		return t, nil
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time such as 24h, 2026-05-08 or 2026-05-08T18:00:00Z", show(s, 40))
+}

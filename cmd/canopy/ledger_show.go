@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canopy-go/canopy/internal/shape"
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+func (a *app) ledgerShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Tell one payment: why, what was signed, what the seller said, what comes next",
+		Example: `  canopy ledger show 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C
+  canopy ledger show appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := a.store()
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			e, err := a.entryOf(c.Context(), s, args[0])
+			if err != nil {
+				return err
+			}
+			events, err := s.Events(c.Context(), e.ID)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(shape.LedgerDetailOf(e, events))
+			}
+			a.printEntry(e, events)
+			return nil
+		},
+	}
+}
+
+func (a *app) printEntry(e ledger.Entry, events []ledger.Event) {
+	t := e.Terms
+	a.fields(
+		"payment", string(e.ID), "state", e.State.String(), "agent", e.Agent, "for", what(t), "purpose", e.Purpose, "key", e.Key,
+		"cost", e.Cost.String(), "amount", amount(t), "fee bound", feeBound(t), "pays to", payees(t), "from", e.Payer.String(),
+		"by", joined(t.Rail, t.Scheme), "chain", t.Asset.Chain.Name(), "token", t.Asset.Address.String(), "terms", e.TermsHash.String(),
+	)
+	a.printf("\nDecided\n")
+	a.fields("  at", moment(e.CreatedAt), "  approval", string(e.ApprovalID), "  policy", e.Policy.String())
+	if len(e.Reasons) == 0 {
+		a.printf("  The policy allowed it.\n")
+	}
+	for _, r := range e.Reasons {
+		a.printf("  %s (%s): %s\n", r.Status, show(r.Code, 80), show(r.Text, 400))
+	}
+	a.printf("\nSigned\n")
+	if e.Slot.IsZero() {
+		a.printf("  Nothing was signed.\n")
+	} else {
+		a.fields("  committed", moment(e.AuthorizedAt), "  valid until", moment(e.ValidBefore), "  slot", e.Slot.String(), "  sent", strconv.Itoa(e.Sends)+" times, as far as recorded")
+	}
+	a.printf("\nWhat came back\n")
+	a.printOutcome(e)
+	a.printf("\nNext\n  %s\n", whatNext(e))
+	a.printf("\nRecord\n")
+	rows := make([][]string, len(events))
+	for i, ev := range events {
+		rows[i] = []string{"  " + strconv.FormatInt(ev.Seq, 10), ev.At.Local().Format("2006-01-02 15:04:05.000"), ev.From.String() + " -> " + ev.To.String(), ev.By.String(), ev.Hash.String()[:16]}
+	}
+	a.table([]string{"  #", "AT", "MOVE", "BY", "HASH"}, rows)
+}
+
+func (a *app) printOutcome(e ledger.Entry) {
+	status := ""
+	if e.HTTP != 0 {
+		status = fmt.Sprintf("HTTP %d", e.HTTP)
+		if !e.Delivered {
+			status += ", not delivered"
+		}
+	}
+	claim := ""
+	if e.Receipt.Claim != payment.ClaimNone {
+		claim = e.Receipt.Claim.String()
+	}
+	if e.HTTP == 0 && claim == "" && e.Note == "" && e.Receipt.TxHash == "" {
+		a.printf("  Nothing.\n")
+		return
+	}
+	a.fields(
+		"  outcome", moment(e.OutcomeAt), "  answer", status, "  seller claims", claim, "  tx", e.Receipt.TxHash,
+		"  seller's code", e.Receipt.Code, "  seller's words", e.Receipt.Message, "  note", e.Note,
+		"  spent at", moment(e.SpentAt), "  evidence", assumed(e),
+	)
+}
+
+func assumed(e ledger.Entry) string {
+	if e.Assumed {
+		return "assumed: an operator's word, or one node's"
+	}
+	return ""
+}
+
+// whatNext tells what will happen to e, and when.
+func whatNext(e ledger.Entry) string {
+	held := e.Cost.String()
+	dead := !time.Now().Before(e.ValidBefore)
+	switch e.State {
+	case ledger.PendingApproval:
+		return "A person rules on it: canopy approvals show " + string(e.ApprovalID)
+	case ledger.Approved:
+		return "The agent's same call again pays it, once."
+	case ledger.Authorized:
+		return "It is on its way. If its process ended, the next payment or opening of the ledger calls it in doubt."
+	case ledger.Claimed:
+		if e.Watched {
+			return "Paid, by the seller's word. The chain confirms it."
+		}
+		return "Paid, by the seller's word. It counts as spent; no chain is asked to confirm it."
+	case ledger.InDoubt:
+		switch {
+		case e.Watched:
+			return held + " stays held until the chain shows the transfer, or that it can never move."
+		case !dead:
+			return fmt.Sprintf("It can still be settled until %s; until then the same call sends the same bytes. Afterwards %s counts as spent, unless an operator knows better: canopy ledger resolve %s", moment(e.ValidBefore), held, e.ID)
+		}
+		return fmt.Sprintf("Its bytes are dead. %s counts as spent, unless an operator knows better: canopy ledger resolve %s. An equal call is a new payment from %s.", held, e.ID, moment(e.SafeAfter()))
+	case ledger.NeedsOperator:
+		return held + " stays held until an operator decides: canopy ledger resolve " + string(e.ID)
+	case ledger.Settled:
+		return "Nothing: it is settled."
+	}
+	return "Nothing: it ended without money."
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/internal/shape"
+	"github.com/canopy-go/canopy/payment"
+)
+
+func (a *app) previewCommand() *cobra.Command {
+	var chain string
+	c := &cobra.Command{
+		Use:   "preview TO USD",
+		Short: "Ask what the policy says of a direct transfer",
+		Long: `Preview judges a transfer of dollars to an address as a payment would be judged.
+Nothing is signed, reserved or recorded, and no password is needed.`,
+		Example: `  canopy preview 0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287C 7.50
+  canopy preview 0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287C 0.10 --chain base-sepolia --json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			t := canopy.Transfer{}
+			var err error
+			if t.To, err = payment.ParseAddress(args[0]); err != nil {
+				return usage(c, fmt.Errorf("TO: %w", err))
+			}
+			if t.Amount, err = payment.ParseUSD(args[1]); err != nil {
+				return usage(c, fmt.Errorf("USD: %w", err))
+			}
+			if t.Chain, err = payment.ChainByName(chain); err != nil {
+				return usage(c, fmt.Errorf("--chain: %w", err))
+			}
+			f, err := a.load()
+			if err != nil {
+				return err
+			}
+			client, err := a.view(c.Context(), f)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			r, err := client.Preview(c.Context(), t)
+			if err != nil {
+				return err
+			}
+			a.code = codeOf(r.Status)
+			if a.json {
+				return a.printJSON(shape.Pay(r))
+			}
+			total, _ := r.Amount.Add(r.Fee)
+			a.fields("verdict", r.Status.String(), "cost", total.String(), "to", t.To.String(), "chain", t.Chain.Name())
+			for _, reason := range r.Reasons {
+				a.printf("because  %s\n", show(reason.Text, 400))
+			}
+			a.note("Nothing was paid: this was a preview.")
+			return nil
+		},
+	}
+	c.Flags().StringVar(&chain, "chain", "base", "`CHAIN` to pay on, by name or as eip155:8453")
+	return c
+}

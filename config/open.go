@@ -1,0 +1,131 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/internal/dial"
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/ledger/sqlite"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/x402"
+)
+
+// Client is a canopy.Client together with the ledger that was opened for it.
+type Client struct {
+	*canopy.Client
+	Store ledger.Store
+	File  *File
+
+	transport *http.Transport
+}
+
+// Close closes the ledger and idle connections. The client pays nothing
+// afterwards.
+func (c *Client) Close() error {
+	c.transport.CloseIdleConnections()
+	return c.Store.Close()
+}
+
+// Open returns a client that pays for agent, "default" where agent is empty: it
+// reads the key, opens the ledger, and dials what [network] allows. It contacts
+// nobody. The caller closes it.
+func (f *File) Open(ctx context.Context, agent string) (*Client, error) {
+	key, err := f.Signer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if key == nil {
+		return f.client(nil, payment.Address{}, agent)
+	}
+	return f.client(key, key.Address(), agent)
+}
+
+// View returns a client that judges and reads as the one of Open does, and
+// cannot sign: it asks for no password. Where the account cannot be told
+// without one, it asks as Open does.
+func (f *File) View(ctx context.Context, agent string) (*Client, error) {
+	account, err := f.Account()
+	switch {
+	case errors.Is(err, errLocked):
+		key, err := f.Signer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		account = key.Address()
+	case err != nil:
+		return nil, err
+	}
+	if account.IsZero() {
+		return f.client(nil, account, agent)
+	}
+	return f.client(viewer{account}, account, agent)
+}
+
+// OpenLedger opens the ledger alone. It asks for no secret.
+func (f *File) OpenLedger() (ledger.Store, error) {
+	account, err := f.Account()
+	if err != nil && !errors.Is(err, errLocked) {
+		return nil, err
+	}
+	return f.openLedger(account)
+}
+
+func (f *File) openLedger(account payment.Address) (ledger.Store, error) {
+	s, err := sqlite.Open(f.Ledger.Path, sqlite.Options{Now: f.Now, StateDir: f.Ledger.StateDir, Account: account})
+	if err != nil {
+		return nil, fmt.Errorf("config: ledger.path: %w", err)
+	}
+	return s, nil
+}
+
+func (f *File) client(key payment.Signer, account payment.Address, agent string) (*Client, error) {
+	rail, err := x402.New(x402.Config{Assets: f.Assets, Chains: f.railChains()})
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	store, err := f.openLedger(account)
+	if err != nil {
+		return nil, err
+	}
+	transport := dial.Config{AllowPrivate: f.Network.AllowPrivate, Proxy: f.Network.Proxy}.Transport()
+	var rt http.RoundTripper = transport
+	if f.Wrap != nil {
+		rt = f.Wrap(rt)
+	}
+	c, err := canopy.New(canopy.Config{
+		Agent: agent, Treasury: canopy.Treasury{Signer: key}, Policy: f.Policy, Store: store,
+		Rails: []canopy.Rail{rail}, Transport: rt, Now: f.Now, Logger: f.Logger,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("config: %w", err), store.Close())
+	}
+	return &Client{Client: c, Store: store, File: f, transport: transport}, nil
+}
+
+// railChains are the chains that the x402 rail may pay on: Base and its test
+// network, and those of [[chain]] that have a token it can pay with.
+func (f *File) railChains() []payment.ChainID {
+	out := []payment.ChainID{payment.Base, payment.BaseSepolia}
+	for _, c := range f.Chains {
+		if !slices.Contains(out, c.ID) && slices.ContainsFunc(f.Assets.On(c.ID), func(a payment.Asset) bool { return !a.NoAuthorization }) {
+			out = append(out, c.ID)
+		}
+	}
+	return out
+}
+
+// viewer is an account whose key was not read.
+type viewer struct{ account payment.Address }
+
+// Address is the account.
+func (v viewer) Address() payment.Address { return v.account }
+
+// Sign refuses.
+func (v viewer) Sign(context.Context, payment.Permit, [32]byte) ([]byte, error) {
+	return nil, errors.New("config: this client was opened to look only")
+}

@@ -1,0 +1,47 @@
+package shape
+
+import (
+	"errors"
+
+	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/internal/plaintext"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Failure is the result of every tool but canopy_fetch where there is no answer
+// and no decision.
+type Failure struct {
+	Status        string       `json:"status"` // error
+	Error         string       `json:"error"`
+	Code          string       `json:"code,omitempty"`
+	TransactionID payment.ID   `json:"transactionId,omitempty"`
+	AmountUSD     *payment.USD `json:"amountUsd,omitempty"`
+	SafeAfter     *Time        `json:"safeAfter,omitempty"`
+}
+
+// Error is the shape of err.
+func Error(err error) Failure { return failureOf(err) }
+
+func failureOf(err error) Failure {
+	f := Failure{Status: "error", Error: plaintext.Clean(err.Error(), maxText)}
+	var doubt *canopy.InDoubtError
+	var paid *canopy.PaidError
+	var flight *canopy.InFlightError
+	switch {
+	case errors.As(err, &doubt):
+		c := cost(doubt.Result)
+		f.Code, f.TransactionID, f.AmountUSD, f.SafeAfter = CodeInDoubt, doubt.Result.PaymentID, &c, after(doubt.SafeAfter)
+	case errors.As(err, &paid):
+		c := cost(paid.Result)
+		f.Code, f.TransactionID, f.AmountUSD, f.SafeAfter = CodePaid, paid.Result.PaymentID, &c, after(paid.SafeAfter)
+	case errors.As(err, &flight):
+		f.Code, f.TransactionID = CodeInFlight, flight.Result.PaymentID
+	case errors.Is(err, canopy.ErrKeyConflict):
+		f.Code = CodeKeyConflict
+	case errors.Is(err, canopy.ErrBodyNotReplayable):
+		f.Code = CodeBody
+	case errors.Is(err, canopy.ErrClockSkew):
+		f.Code = CodeClockSkew
+	}
+	return f
+}
