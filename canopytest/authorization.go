@@ -41,6 +41,9 @@ func (a Authorization) String() string {
 		" nonce 0x" + hex.EncodeToString(a.Nonce[:]) + " before " + a.ValidBefore.String()
 }
 
+// GoString is String.
+func (a Authorization) GoString() string { return a.String() }
+
 // Expires is when a stops being valid, saturated at the year 9999.
 func (a Authorization) Expires() time.Time {
 	const end = 253402300799

@@ -205,7 +205,7 @@ func (x *Exchange) Settle() (Tx, error) {
 	if !ok {
 		return Tx{}, ErrSignature
 	}
-	tx, err := x.chain().settle(x.ctx, a, x.seller.deadline())
+	tx, err := x.chain().settle(x.ctx, a, x.deadline())
 	if err == nil {
 		x.note(func(r *Request) { r.TxHash = tx.Hash })
 	}

@@ -24,7 +24,7 @@ func (x *Exchange) settlement(a Authorization) *settlement {
 }
 
 // deadline is when the seller stops waiting for a transaction.
-func (s *Seller) deadline() time.Time { return s.chain.clock.Now().Add(s.timeout) }
+func (x *Exchange) deadline() time.Time { return x.chain().clock.Now().Add(x.seller.timeout) }
 
 // settleV2 settles as the facilitator of version 2: it checks everything but
 // the simulation again, joins a transaction that it broadcast before for the
@@ -33,6 +33,7 @@ func (x *Exchange) settleV2(a Authorization) *settlement {
 	out := x.settlement(a)
 	key := hex.EncodeToString(a.Signature)
 	hash := x.seller.pendingTx(key)
+	deadline := x.deadline()
 	if hash == "" {
 		if out.code = x.verifyV2(a, false); out.code != "" {
 			return out
@@ -42,9 +43,9 @@ func (x *Exchange) settleV2(a Authorization) *settlement {
 		}
 		hash = x.chosen.chain.Broadcast(a)
 	}
-	tx, err := x.await(hash)
+	tx, err := x.chosen.chain.waitUntil(x.ctx, hash, deadline)
 	if errors.Is(err, ErrTimeout) {
-		tx, err = x.await(hash)
+		tx, err = x.chosen.chain.waitUntil(x.ctx, hash, deadline.Add(x.seller.timeout))
 	}
 	out.tx = hash
 	switch {
@@ -96,7 +97,8 @@ func (x *Exchange) settleV1(a Authorization) *settlement {
 		out.code = facilitatorThrew
 		return out
 	}
-	tx, err := x.await(x.chosen.chain.Broadcast(a))
+	deadline := x.deadline()
+	tx, err := x.chosen.chain.waitUntil(x.ctx, x.chosen.chain.Broadcast(a), deadline)
 	out.tx = tx.Hash
 	switch {
 	case err == nil:
@@ -107,11 +109,6 @@ func (x *Exchange) settleV1(a Authorization) *settlement {
 		out.code = facilitatorThrew
 	}
 	return out
-}
-
-func (x *Exchange) await(hash string) (Tx, error) {
-	chain := x.chosen.chain
-	return chain.waitUntil(x.ctx, hash, chain.clock.Now().Add(x.seller.timeout))
 }
 
 func (s *Seller) pendingTx(key string) string {
