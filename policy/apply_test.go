@@ -56,6 +56,14 @@ func TestApply(t *testing.T) {
 			[]policy.Use{{Limit: count, Count: 200}, {Limit: dayCap("old", 99*usd), USD: 8 * usd, Count: 3, ResetsAt: reset}},
 			payment.Denied, []policy.Reason{over, many, ask},
 		},
+		"a sum says nothing of a count": {
+			[]policy.Use{{Limit: policy.Limit{Scope: sum.Scope, Window: sum.Window, Counting: true}, USD: 80 * usd}},
+			payment.PendingApproval, []policy.Reason{ask},
+		},
+		"two answers for one limit": {
+			[]policy.Use{{Limit: dayCap("x", 0)}, {Limit: dayCap("old", 99*usd), USD: 8 * usd, Count: 3, ResetsAt: reset}},
+			payment.Denied, []policy.Reason{over, ask},
+		},
 		"another scope": {
 			[]policy.Use{{Limit: policy.Limit{Scope: policy.Scope{Kind: policy.ScopeAgent, Agent: "b"}, Window: sum.Window}, USD: 80 * usd}},
 			payment.PendingApproval, []policy.Reason{ask},

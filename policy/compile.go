@@ -176,7 +176,9 @@ func (d *document) finish(q *parsed, org []Limit) *table {
 		l.Window = inZone(l.Window, q.timezone)
 		t.caps = append(t.caps, l)
 		t.capLines = append(t.capLines, c.line)
-		t.spread = t.spread || l.Scope.Kind != ScopeAgent
+		if l.Scope.Kind == ScopePayee {
+			t.payeeCaps++
+		}
 	}
 	if !q.none && !hasSum(t.caps) && !hasSum(org) {
 		line := q.capsLine

@@ -191,14 +191,15 @@ func (e *entry) denies(p *payment.Payment) bool {
 	return false
 }
 
-// admits reports whether e, in an allow list, admits the i-th recipient of p.
+// admits reports whether e, in an allow list and naming a destination, admits
+// the i-th recipient of p.
 // An address admits the recipients that have it; a host admits the primary
 // recipient, and the further ones only with splits:any.
 func (e *entry) admits(p *payment.Payment, i int) bool {
 	switch {
 	case e.everything:
 		return true
-	case e.narrows() || !e.fits(p):
+	case !e.fits(p):
 		return false
 	case e.hasAddress && p.Terms.Recipients[i].Address == e.address:
 		return true

@@ -168,8 +168,8 @@ func (t *table) ask(v *Verdict, p payment.Payment) []Reason {
 // the payees that it has.
 func (p *Policy) limits(t *table, pay *payment.Payment) []Limit {
 	n := len(t.caps) + len(p.caps)
-	if t.spread {
-		n += len(t.caps) * max(0, len(pay.Terms.Recipients)-1)
+	if t.payeeCaps > 0 {
+		n += t.payeeCaps * max(0, len(pay.Terms.Recipients)-1)
 	}
 	if n == 0 {
 		return nil

@@ -246,6 +246,10 @@ func TestNoPolicy(t *testing.T) {
 		t.Errorf("named: %+v", v)
 	}
 	org := parse(t, "[org]\nfrozen = true\n[policy.a]\ncaps=[\"none\"]\nallow=[\"*\"]\n")
+	if v := parse(t, "[policy.a]\ncaps=[\"none\"]\n").Evaluate(pay("a", "", usd, addrA), now, policy.History{}); v.Reason() !=
+		"Payee 0x00000000000000000000000000000000000000AA is not allowed: the policy has no allow list" {
+		t.Errorf("no list: %q", v.Reason())
+	}
 	if v := org.Evaluate(pay("b", "h.example", usd, addrA), now, policy.History{}); codes(v) != "frozen no_policy" {
 		t.Errorf("frozen: [%s]", codes(v))
 	}
@@ -301,6 +305,7 @@ func TestAllow(t *testing.T) {
 		"bound, transfer":                  {[]string{"host:h.example address:" + a}, transfer, false},
 		"bound, any split":                 {[]string{"host:h.example address:" + a + " splits:any"}, fetch("h.example", addrA, addrB), true},
 		"bound, any split, other first":    {[]string{"host:h.example address:" + a + " splits:any"}, fetch("h.example", addrB, addrA), false},
+		"bound, any split, of another":     {[]string{"host:h.example address:" + a + " splits:any", "address:" + b}, fetch("h.example", addrB, addrC), false},
 		"bound to a chain":                 {[]string{"host:h.example chain:eip155:8453"}, fetch("h.example", addrA), true},
 		"bound to another chain":           {[]string{"host:h.example chain:eip155:1"}, fetch("h.example", addrA), false},
 		"bound to a chain, others are not": {[]string{"host:h.example chain:eip155:1", "host:*.example"}, fetch("h.example", addrA), true},

@@ -46,8 +46,9 @@ type table struct {
 	asks    bool
 	approve approveAbove
 	caps    []Limit // Scope has its kind and agent; host and payee come from the payment
-	spread  bool    // some cap is per host or per payee
 	rules   []Rule
+
+	payeeCaps int // how many caps are per payee
 
 	maxValidity     time.Duration
 	duplicateWindow time.Duration
