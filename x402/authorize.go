@@ -134,10 +134,10 @@ func use(g *payment.Grant, digest [32]byte) error {
 func signedBy(payer payment.Address, digest [32]byte, sig [65]byte) error {
 	got, err := eip3009.Recover(digest, sig[:])
 	if err != nil {
-		return fmt.Errorf("x402: the signature: %w", err)
+		return fmt.Errorf("x402: %w: %w", payment.ErrForeignSignature, err)
 	}
 	if payment.Address(got) != payer {
-		return fmt.Errorf("x402: the signature is of %s, not of the payer %s", payment.Address(got), payer)
+		return fmt.Errorf("x402: %w: it is of %s, not of %s", payment.ErrForeignSignature, payment.Address(got), payer)
 	}
 	return nil
 }

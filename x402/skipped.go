@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/canopy-go/canopy/internal/plaintext"
+	"github.com/canopy-go/canopy/payment"
 )
 
 // ChallengeError says why a 402 that speaks x402 is refused as a whole.
@@ -21,6 +22,11 @@ type ChallengeError struct {
 // Error is the code and the detail.
 func (e *ChallengeError) Error() string {
 	return "x402: challenge refused: " + e.Code + ": " + e.Detail
+}
+
+// Is reports whether target is payment.ErrNoTerms and e says that.
+func (e *ChallengeError) Is(target error) bool {
+	return target == payment.ErrNoTerms && e.Code == "no_terms"
 }
 
 // Skipped is one entry of accepts that cannot be paid.
