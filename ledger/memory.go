@@ -17,7 +17,12 @@ import (
 type Memory struct {
 	clock *Clock
 	owner string
+	alive func(owner string) bool // as in Env
+	*book
+}
 
+// book is what a Memory keeps.
+type book struct {
 	mu     sync.Mutex
 	closed bool
 	tx     memoryTx
@@ -39,7 +44,7 @@ type Options struct {
 // NewMemory returns an empty ledger in memory. Its payments have one owner, the
 // process.
 func NewMemory(o Options) *Memory {
-	m := &Memory{clock: NewClock(o.Now, o.Elapsed), owner: rand.Text()}
+	m := &Memory{clock: NewClock(o.Now, o.Elapsed), owner: rand.Text(), book: &book{}}
 	m.tx.init()
 	return m
 }
@@ -57,7 +62,7 @@ func (m *Memory) begin(ctx context.Context) error {
 	return nil
 }
 
-func (m *Memory) env() Env { return Env{Clock: m.clock, Owner: m.owner} }
+func (m *Memory) env() Env { return Env{Clock: m.clock, Owner: m.owner, Alive: m.alive} }
 
 // Reserve is that of Store.
 func (m *Memory) Reserve(ctx context.Context, r Request) (Entry, []policy.Use, error) {

@@ -162,6 +162,9 @@ func (v *Verification) Counter(key CounterKey, n Counter) {
 // Report is what was found.
 func (v *Verification) Report() Report { return v.report }
 
+// written is s as JSON can write it: bytes that are no text are replaced.
+func written(s string) string { return string([]rune(s)) }
+
 // differ names the first fact in which a payment replayed from its events
 // differs from its record.
 func differ(replayed, e *Entry) string {
@@ -174,21 +177,21 @@ func differ(replayed, e *Entry) string {
 		{"head", a.Head == b.Head},
 		{"state", a.State == b.State},
 		{"version", a.Version == b.Version},
-		{"agent", a.Agent == b.Agent && a.Shared == b.Shared},
-		{"host", a.Host == b.Host},
+		{"agent", a.Agent == written(b.Agent) && a.Shared == b.Shared},
+		{"host", a.Host == written(b.Host)},
 		{"cost", a.Cost == b.Cost},
 		{"terms hash", a.TermsHash == b.TermsHash},
 		{"fingerprint", a.Fingerprint == b.Fingerprint},
 		{"slot", a.slot == b.SlotKey()},
 		{"validity", a.ValidBefore.Equal(b.ValidBefore)},
-		{"challenge", a.State == Authorized || a.AuthorizedAt.IsZero() || a.ChallengeID == b.ChallengeID},
+		{"challenge", a.State == Authorized || a.AuthorizedAt.IsZero() || a.ChallengeID == written(b.ChallengeID)},
 		{"watch", a.Watched == b.Watched || a.AuthorizedAt.IsZero()},
 		{"creation", a.CreatedAt.Equal(b.CreatedAt)},
 		{"authorization time", a.AuthorizedAt.Equal(b.AuthorizedAt)},
 		{"outcome time", a.OutcomeAt.Equal(b.OutcomeAt)},
 		{"spend time", a.SpentAt.Equal(b.SpentAt)},
 		{"delivery", a.Delivered == b.Delivered && a.HTTP == b.HTTP && a.Sends == b.Sends},
-		{"owner", a.Owner == b.Owner},
+		{"owner", a.Owner == written(b.Owner)},
 		{"assumption", a.Assumed == b.Assumed},
 	} {
 		if !f.same {

@@ -1,0 +1,3 @@
+package ledgertest
+
+func testModel(w *world) {}
