@@ -135,9 +135,13 @@ func (b *replay) paid(req *http.Request, auth payment.Authorization) (*http.Requ
 	}
 	clone.Header.Del("Referer")
 	clone.GetBody = nil
-	clone.Body = io.NopCloser(noBody{})
 	clone.ContentLength = 0
-	if !b.empty {
+	switch {
+	case b.empty && repeats(clone):
+		clone.Body = io.NopCloser(noBody{})
+	case b.empty:
+		clone.Body = http.NoBody
+	default:
 		want, err := b.digest()
 		if err != nil {
 			body.Close()
@@ -148,9 +152,25 @@ func (b *replay) paid(req *http.Request, auth payment.Authorization) (*http.Requ
 			kept, _ := b.kept()
 			clone.ContentLength, clone.TransferEncoding = int64(len(kept)), nil
 		}
-		clone.Body = &sameBody{body: body, want: want, length: clone.ContentLength, hash: sha256.New()}
+		length := clone.ContentLength
+		if length == 0 {
+			length = -1 // net/http takes a body that is there, of length 0, for one of unknown length
+		}
+		clone.Body = &sameBody{body: body, want: want, length: length, hash: sha256.New()}
 	}
 	return clone, nil
+}
+
+// repeats reports whether net/http sends r again, by itself, on a new
+// connection, where it has no body or can get it again.
+func repeats(r *http.Request) bool {
+	switch method(r) {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	_, key := r.Header["Idempotency-Key"]
+	_, other := r.Header["X-Idempotency-Key"]
+	return key || other
 }
 
 // noBody is an empty body that net/http does not know to be empty: a request

@@ -170,7 +170,7 @@ func New(cfg Config) (*Client, error) {
 		if c.rails[r.Name()] != nil {
 			return nil, fmt.Errorf("canopy: Config.Rails has two rails named %s", r.Name())
 		}
-		c.rails[r.Name()] = r
+		c.rails[r.Name()] = guarded{r}
 	}
 	for i, ch := range cfg.Channels {
 		if ch == nil {

@@ -82,12 +82,11 @@ func (c *Client) CheckURL(ctx context.Context, rawURL string, opts ...Option) (C
 
 // probed is what a URL answered.
 type probed struct {
-	at      time.Time
-	req     *http.Request // that was answered, after redirects
-	status  int
-	offers  []offered
-	skipped error
-	asks    bool // a challenge, known or not
+	asked
+	at     time.Time
+	req    *http.Request // that was answered, after redirects
+	status int
+	asks   bool // a challenge, known or not
 }
 
 // probe asks for req without paying.
@@ -100,7 +99,7 @@ func (c *Client) probe(req *http.Request) (probed, error) {
 	defer resp.Body.Close()
 	out := probed{req: resp.Request, status: resp.StatusCode, asks: isChallenge(resp)}
 	if out.asks {
-		if out.offers, out.skipped, err = c.readOffers(resp); err != nil {
+		if out.asked, err = c.readOffers(resp); err != nil {
 			return probed{}, fmt.Errorf("canopy: check: reading the %d: %w", resp.StatusCode, err)
 		}
 	}
@@ -114,11 +113,14 @@ func (c *Client) checkOffers(ctx context.Context, seen probed, o options) (Check
 		return out, nil
 	}
 	if len(seen.offers) == 0 {
-		text := "the seller asks for payment in a way that no rail of this client knows"
-		if seen.skipped != nil {
-			text = "none of the seller's offers can be paid: " + plaintext.Clean(seen.skipped.Error(), 300)
+		switch {
+		case seen.skipped != nil:
+			out.deny("no_usable_offer", "none of the seller's offers can be paid: "+plaintext.Clean(seen.skipped.Error(), 300))
+		case seen.empty != nil:
+			out.deny("no_terms", "the seller asks for payment and states no terms")
+		default:
+			out.deny("no_usable_offer", "the seller asks for payment in a way that no rail of this client knows")
 		}
-		out.deny("no_usable_offer", text)
 		return out, nil
 	}
 	now := c.cfg.Now()

@@ -65,20 +65,20 @@ const (
 func (c *Client) answer(req *http.Request, resp *http.Response, body *replay, o options, began time.Time) (*http.Response, error) {
 	deadline := began.Add(o.wait)
 	for {
-		offers, skipped, err := c.readOffers(resp)
+		asked, err := c.readOffers(resp)
 		if err != nil {
 			resp.Body.Close()
 			return nil, fmt.Errorf("canopy: reading the %d: %w", resp.StatusCode, err)
 		}
-		if len(offers) == 0 && skipped == nil {
-			return resp, nil // nobody's, or nothing is asked
+		if len(asked.offers) == 0 && asked.skipped == nil {
+			return resp, nil // nobody's, or it states no terms
 		}
 		if r, ok := paidOnTheWay(req); ok {
 			return withResult(resp, req, r), nil
 		}
-		if len(offers) == 0 {
+		if len(asked.offers) == 0 {
 			resp.Body.Close()
-			return nil, &DeniedError{denial("no_usable_offer", "none of the seller's offers can be paid"), skipped}
+			return nil, &DeniedError{denial("no_usable_offer", "none of the seller's offers can be paid"), asked.skipped}
 		}
 		// The body may still be on its way while the connection is open.
 		p, err := c.newPurchase(req, body, o, began)
@@ -86,7 +86,7 @@ func (c *Client) answer(req *http.Request, resp *http.Response, body *replay, o 
 		if err != nil {
 			return nil, err
 		}
-		paid, err := c.buy(req.Context(), p, offers)
+		paid, err := c.buy(req.Context(), p, asked.offers)
 		var pending *PendingError
 		if o.wait <= 0 || !errors.As(err, &pending) {
 			return paid, err
@@ -129,26 +129,38 @@ func (c *Client) await(ctx context.Context, pending *PendingError, left time.Dur
 	return c.verdictOf(a, pending.Result)
 }
 
+// asked is what a challenge was found to ask for.
+type asked struct {
+	offers  []offered
+	skipped error // what rails found wrong; nil where no rail knows the challenge
+	empty   error // a rail knows the challenge, and it states no terms
+}
+
 // readOffers reads a challenge and gives it to every rail. resp.Body is left
-// such that the caller of the client can still read all of it. skipped tells
-// what rails found wrong, and is nil where no rail knows the challenge.
-func (c *Client) readOffers(resp *http.Response) (offers []offered, skipped error, err error) {
+// such that the caller of the client can still read all of it.
+func (c *Client) readOffers(resp *http.Response) (asked, error) {
+	var out asked
 	body, err := readChallenge(resp)
 	if err != nil {
-		return nil, nil, err
+		return out, err
 	}
-	for _, rail := range c.cfg.Rails {
+	for _, r := range c.cfg.Rails {
+		rail := c.rails[r.Name()]
 		found, err := rail.Offers(resp, body)
 		for _, offer := range found {
 			if len(offer.Echo) <= payment.MaxEcho {
-				offers = append(offers, offered{rail: rail, offer: offer})
+				out.offers = append(out.offers, offered{rail: rail, offer: offer})
 			}
 		}
-		if err != nil && !errors.Is(err, payment.ErrNotMine) {
-			skipped = errors.Join(skipped, err)
+		switch {
+		case err == nil, errors.Is(err, payment.ErrNotMine):
+		case errors.Is(err, payment.ErrNoTerms):
+			out.empty = err
+		default:
+			out.skipped = errors.Join(out.skipped, err)
 		}
 	}
-	return offers, skipped, nil
+	return out, nil
 }
 
 // readChallenge reads at most maxChallenge bytes of resp, within challengeTime,

@@ -164,40 +164,56 @@ func (c *Client) pay(ctx context.Context, p *purchase, rail Rail, e ledger.Entry
 // Errors that stop a payment after its commit.
 var (
 	errFrozen      = errors.New("payments were frozen before it was sent")
-	errTermsDiffer = errors.New("the signed bytes do not carry out the approved terms")
+	errTermsDiffer = errors.New("the signed bytes do not carry out the approved terms in the payer's name")
 	errTooLate     = errors.New("less than 10 s of its validity were left after signing: raise max_validity or use a faster signer")
 )
 
 // authorize builds and signs e's authorization and proves that it carries out
-// e's terms and nothing else.
+// e's terms and nothing else. Where it does not, or is signed by somebody else,
+// the agent is frozen.
 func (c *Client) authorize(ctx context.Context, rail Rail, e ledger.Entry) (payment.Authorization, error) {
+	none := payment.Authorization{}
 	if err := c.mayGoOn(ctx); err != nil {
-		return payment.Authorization{}, err
+		return none, err
 	}
 	signer := c.cfg.Treasury.Signer
 	grant := e.Grant()
 	grant.Recover = !payment.IsLocal(signer)
 	auth, err := rail.Authorize(ctx, grant, signer)
-	if err != nil {
-		return payment.Authorization{}, fmt.Errorf("signing: %w", err)
+	switch late := e.ValidBefore.Sub(c.cfg.Now()) < minValidity; {
+	case errors.Is(err, payment.ErrForeignSignature):
+		return none, c.distrust(ctx, e, err)
+	case err != nil && late:
+		return none, fmt.Errorf("signing: %w: %w", errTooLate, err)
+	case err != nil:
+		return none, fmt.Errorf("signing: %w", err)
 	}
 	terms, err := rail.Decode(auth, grant)
 	if err == nil && terms.Hash() != e.TermsHash {
-		err = errTermsDiffer
+		err = errors.New("the terms differ")
 	}
 	if err != nil {
-		why := fmt.Sprintf("payment %s: the signed bytes do not carry out the approved terms", e.ID)
-		if f, ok := c.cfg.Store.(ledger.Freezer); ok {
-			detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
-			defer cancel()
-			err = errors.Join(err, f.Freeze(detached, c.cfg.Agent, "canopy", why))
-		}
-		return payment.Authorization{}, fmt.Errorf("%w; the agent is frozen: %w", errTermsDiffer, err)
+		return none, c.distrust(ctx, e, err)
 	}
 	if e.ValidBefore.Sub(c.cfg.Now()) < minValidity {
-		return payment.Authorization{}, errTooLate
+		return none, errTooLate
 	}
 	return auth, nil
+}
+
+// distrust freezes the agent after signed bytes that were not those of e.
+func (c *Client) distrust(ctx context.Context, e ledger.Entry, cause error) error {
+	f, ok := c.cfg.Store.(ledger.Freezer)
+	if !ok {
+		return fmt.Errorf("%w: %w", errTermsDiffer, cause)
+	}
+	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	why := fmt.Sprintf("payment %s: %v", e.ID, errTermsDiffer)
+	if err := f.Freeze(detached, c.cfg.Agent, "canopy", why); err != nil {
+		return fmt.Errorf("%w, and the agent could not be frozen (%v): %w", errTermsDiffer, err, cause)
+	}
+	return fmt.Errorf("%w; the agent is frozen: %w", errTermsDiffer, cause)
 }
 
 // mayGoOn is asked before a signature and before every sending: has the caller

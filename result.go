@@ -86,13 +86,16 @@ func (r *Result) setReasons(reasons []Reason) {
 
 type resultKey struct{}
 
-// PaymentOf tells what the call that resp answers cost, and false where nothing
-// was paid or attempted.
+// PaymentOf tells what the call that resp answers cost, also where the payment
+// was answered by a redirect that led here, and false where nothing was paid or
+// attempted.
 func PaymentOf(resp *http.Response) (Result, bool) {
-	if resp == nil || resp.Request == nil {
-		return Result{}, false
+	for ; resp != nil && resp.Request != nil; resp = resp.Request.Response {
+		if r, ok := paidBefore(resp.Request); ok {
+			return r, true
+		}
 	}
-	return paidBefore(resp.Request)
+	return Result{}, false
 }
 
 func paidBefore(req *http.Request) (Result, bool) {
