@@ -115,7 +115,8 @@ func SettleAndAnswerAgain() Fault {
 // SettlementPending runs the handler and broadcasts, and answers that the
 // transaction is not mined yet: settlement_pending with its hash in version 2,
 // no word in version 1. It waits for the chain's next block. The same payment
-// sent again joins it, and a chain that mines instantly then mines it.
+// sent again joins it in version 2, and is broadcast once more, to revert, in
+// version 1; a chain that mines instantly mines it then.
 func SettlementPending() Fault {
 	return Instead("settlement pending", OnPaid, func(x *Exchange) Answer {
 		if x.refused() != "" {

@@ -13,7 +13,8 @@ import (
 )
 
 // Drop closes the connection without an answer, after all that the answer
-// would have taken.
+// would have taken. Beware that net/http itself sends a GET again where the
+// connection was one that it had used before.
 func Drop() Fault { return Delivering("drop", OnAny, cut(0, hangUp)) }
 
 // Reset resets the connection (RST) without an answer, after all that the

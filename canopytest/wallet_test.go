@@ -113,7 +113,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, clock: clock, chain: canopytest.NewChain(canopytest.ChainConfig{Clock: clock}), wallet: newWallet()}
 	w.chain.Fund(w.wallet.Address(), 100*payment.Dollar)
 	w.client = &http.Client{
-		Transport:     &http.Transport{},
+		// Without this net/http sends a GET again by itself when a connection
+		// that it used before is dropped.
+		Transport:     &http.Transport{DisableKeepAlives: true},
 		Timeout:       10 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
