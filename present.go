@@ -63,6 +63,19 @@ func claimed(r payment.Receipt, sentBefore int) bool {
 	return r.Claim == payment.ClaimPaid || r.Claim == payment.ClaimUsed && sentBefore > 0
 }
 
+// recordable is what a seller's further word changes in the record of e, or nil.
+// What was claimed with its transaction stands, and a transaction that was named
+// is not forgotten for a word that names none, such as that the nonce is used.
+func recordable(e ledger.Entry, r payment.Receipt) *payment.Receipt {
+	if e.State.Paid() && (e.Receipt.TxHash != "" || r.Claim != payment.ClaimPaid) {
+		return nil
+	}
+	if r.TxHash == "" {
+		r.TxHash = e.Receipt.TxHash
+	}
+	return &r
+}
+
 // mayResend reports whether the same bytes may be sent again without the
 // caller's asking: some sellers run their handler a second time.
 func (p *purchase) mayResend(e ledger.Entry) bool {
@@ -77,13 +90,11 @@ func (c *Client) delivered(ctx context.Context, p *purchase, rail Rail, e ledger
 		receipt = payment.Receipt{Code: "bad_receipt", Message: plaintext.Clean(err.Error(), 300)}
 	}
 	ch := ledger.Change{
-		To: doubt(e), Receipt: &receipt, HTTP: resp.StatusCode, Sent: sends,
+		To: doubt(e), Receipt: recordable(e, receipt), HTTP: resp.StatusCode, Sent: sends,
 		Delivered: resp.StatusCode >= 200 && resp.StatusCode < 400,
 	}
 	if claimed(receipt, e.Sends+sends-1) {
 		ch.To = ledger.Claimed
-	} else if e.State == ledger.Claimed || e.State == ledger.Settled {
-		ch.Receipt = nil // what was claimed stands
 	}
 	e, warning := c.record(ctx, e, ch)
 	r := resultOf(e)
@@ -96,12 +107,10 @@ func (c *Client) delivered(ctx context.Context, p *purchase, rail Rail, e ledger
 func (c *Client) giveUp(ctx context.Context, e ledger.Entry, sends int, receipt payment.Receipt, cause error) error {
 	ch := ledger.Change{To: doubt(e), Sent: sends, Note: noteOf(cause)}
 	if receipt != (payment.Receipt{}) {
-		ch.Receipt = &receipt
+		ch.Receipt = recordable(e, receipt)
 	}
 	if claimed(receipt, e.Sends+sends-1) {
 		ch.To = ledger.Claimed
-	} else if e.State == ledger.Claimed || e.State == ledger.Settled {
-		ch.Receipt = nil
 	}
 	e, warning := c.record(ctx, e, ch)
 	r := resultOf(e)
