@@ -106,7 +106,7 @@ func (c *Chain) Reorg(n int) error {
 	c.catchUp()
 	keep := len(c.blocks) - n
 	if n < 0 || keep <= c.final() {
-		return fmt.Errorf("%w: %d blocks of %d cannot be dropped", ErrFinal, n, len(c.blocks))
+		return fmt.Errorf("%w: %d blocks cannot be dropped", ErrFinal, n)
 	}
 	dropped := c.blocks[keep:]
 	c.blocks = slices.Clone(c.blocks[:keep])

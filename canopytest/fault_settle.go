@@ -140,6 +140,16 @@ func SettlementPending() Fault {
 	})
 }
 
+// FrontRun has somebody else settle the payment before the seller looks at it,
+// as anybody may who sees it: the money is where it should be, and the goods do
+// not come.
+func FrontRun() Fault {
+	return Instead("settled by a stranger", OnPaid, func(x *Exchange) Answer {
+		x.Settle() // what the token refuses the seller will refuse too
+		return x.Honest()
+	})
+}
+
 // refused is why the payment would not pass verification; empty where it would,
 // and also where it was settled by this very request.
 func (x *Exchange) refused() string {

@@ -76,6 +76,23 @@ func BodyDiffers() Fault {
 	})
 }
 
+// Foreign402 answers with a 402 of another protocol, which has no terms that
+// x402 knows and a body that the caller should see.
+func Foreign402() Fault {
+	return Instead("402 of another protocol", OnChallenge, func(*Exchange) Answer {
+		a := newAnswer(http.StatusPaymentRequired, "text/plain; charset=utf-8", []byte("please pay at the desk\n"))
+		a.Header.Set("WWW-Authenticate", `Bearer realm="desk"`)
+		return a
+	})
+}
+
+// LargeTerms pads the terms themselves with n bytes of description.
+func LargeTerms(n int) Fault {
+	return rewrite("large terms", func(d doc) string {
+		return strings.Replace(d.text, `"description":"`, `"description":"`+strings.Repeat("x", n), 1)
+	})
+}
+
 // elsewhere is x with all terms for another payee.
 func (x *Exchange) elsewhere() *Exchange {
 	y := *x

@@ -67,6 +67,7 @@ func TestFaultsOfPayments(t *testing.T) {
 		{canopytest.SayFailed(""), outcome{status: 402, code: "invalid_exact_evm_transaction_failed"}, outcome{status: 402, code: "invalid_exact_evm_transaction_failed"}},
 		{canopytest.SettleAndSayFailed("insufficient_funds"), outcome{status: 402, code: "insufficient_funds", served: true, moved: true}, outcome{status: 402, code: "insufficient_funds", served: true, moved: true}},
 		{canopytest.SettleAndAnswerAgain(), outcome{status: 402, code: pay2, served: true, moved: true}, outcome{status: 402, code: pay1, served: true, moved: true}},
+		{canopytest.FrontRun(), outcome{status: 402, code: "invalid_exact_evm_nonce_already_used", moved: true}, outcome{status: 402, code: failed, served: true, moved: true}},
 		{canopytest.SettlementPending(), outcome{status: 402, code: "settlement_pending", served: true}, outcome{status: 402, code: failed, served: true}},
 		{canopytest.OtherPayee(canopytest.Address("x")).At(canopytest.OnPaid), outcome{status: 402, code: "No matching payment requirements"}, outcome{status: 402, code: "invalid_exact_evm_payload_recipient_mismatch"}},
 		{canopytest.OtherPrice(2 * payment.Cent).At(canopytest.OnPaid), outcome{status: 402, code: "No matching payment requirements"}, outcome{status: 402, code: "invalid_exact_evm_payload_authorization_value"}},
@@ -291,6 +292,12 @@ func TestFaultsOfChallenges(t *testing.T) {
 	}
 	if r := get(canopytest.V2, canopytest.HugeHeader(70_000)); len(r.Header.Get("X-Padding")) != 70_000 {
 		t.Errorf("huge header of %d bytes", len(r.Header.Get("X-Padding")))
+	}
+	if r := get(canopytest.V2, canopytest.LargeTerms(70_000)); len(r.Header.Get("Payment-Required")) < 70_000 || w.quote(r)["payTo"] == "" {
+		t.Errorf("large terms of %d bytes", len(r.Header.Get("Payment-Required")))
+	}
+	if r := get(canopytest.V2, canopytest.Foreign402()); r.StatusCode != 402 || string(r.body) != "please pay at the desk\n" || r.Header.Get("Payment-Required") != "" {
+		t.Errorf("another protocol: %d %s", r.StatusCode, r.body)
 	}
 	if r := get(canopytest.V2, canopytest.Redirect(308, "/x")); r.StatusCode != 308 || r.Header.Get("Payment-Required") != "" {
 		t.Errorf("redirect: %d %v", r.StatusCode, r.Header)

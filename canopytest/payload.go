@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/big"
 	"reflect"
 	"strings"
@@ -20,9 +19,15 @@ type payload struct {
 	version any
 }
 
-var (
-	errBase64  = errors.New("Invalid character")
-	errPayload = errors.New("invalid_payload")
+// refusal is an error in the words that go over the wire.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+const (
+	errBase64  refusal = "Invalid character"
+	errJSON    refusal = "Unexpected token in JSON"
+	errPayload refusal = "invalid_payload"
 )
 
 // readPayload reads base64 of any alphabet, padded or not, over JSON.
@@ -35,12 +40,12 @@ func readPayload(header string) (*payload, error) {
 	}
 	var doc any
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, fmt.Errorf("Unexpected token in JSON: %w", err)
+		return nil, errJSON
 	}
 	p := &payload{fields: make(map[string]json.RawMessage)}
 	if _, ok := doc.(map[string]any); ok {
 		if err := json.Unmarshal(data, &p.fields); err != nil {
-			return nil, err
+			return nil, errJSON
 		}
 	}
 	p.version = value(p.fields["x402Version"])
@@ -125,7 +130,7 @@ func (p *payload) authorization(token payment.Address) (Authorization, error) {
 		digits, ok := strings.CutPrefix(s, "0x")
 		b, e := hex.DecodeString(digits)
 		if !ok || e != nil {
-			err = errors.Join(err, errors.New("canopytest: not hex"))
+			err = errors.Join(err, errPayload)
 		}
 		return b
 	}
@@ -137,7 +142,7 @@ func (p *payload) authorization(token payment.Address) (Authorization, error) {
 	if nonce := bytes(auth["nonce"]); len(nonce) == 32 {
 		a.Nonce = [32]byte(nonce)
 	} else {
-		err = errors.Join(err, errors.New("canopytest: the nonce is not 32 bytes"))
+		err = errors.Join(err, errPayload)
 	}
 	a.Signature = bytes(body["signature"])
 	if err != nil {
@@ -159,11 +164,11 @@ func bigInt(raw json.RawMessage) (payment.Units, error) {
 	}
 	n, ok := new(big.Int).SetString(digits, base)
 	if !ok || strings.HasPrefix(digits, "+") || strings.Contains(digits, "_") {
-		return payment.Units{}, fmt.Errorf("Cannot convert %s to a BigInt", s)
+		return payment.Units{}, errPayload
 	}
 	u, ok := payment.UnitsFromBig(n)
 	if !ok {
-		return payment.Units{}, fmt.Errorf("%s is not a uint256", s)
+		return payment.Units{}, errPayload
 	}
 	return u, nil
 }

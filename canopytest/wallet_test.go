@@ -231,3 +231,16 @@ func errorOf(t *testing.T, r reply) string {
 	s, _ := unmarshal(t, r.body)["error"].(string)
 	return s
 }
+
+// firstTerms is the first entry of a version 2 challenge.
+func firstTerms(resp *http.Response) (map[string]any, error) {
+	raw, err := base64.StdEncoding.DecodeString(resp.Header.Get("Payment-Required"))
+	if err != nil {
+		return nil, err
+	}
+	var terms struct{ Accepts []map[string]any }
+	if err := json.Unmarshal(raw, &terms); err != nil {
+		return nil, err
+	}
+	return terms.Accepts[0], nil
+}
