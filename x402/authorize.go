@@ -2,7 +2,6 @@ package x402
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -66,7 +65,7 @@ func (r *Rail) Authorize(ctx context.Context, g payment.Grant, s payment.Signer)
 	if err := ctx.Err(); err != nil {
 		return payment.Authorization{}, fmt.Errorf("x402: signed, and not to be sent: %w", err)
 	}
-	return r.encode(&g, sig)
+	return r.encode(&g, sig), nil
 }
 
 // fit returns the token that g pays with, or says what in g is not a payment of
@@ -79,8 +78,8 @@ func (r *Rail) fit(g *payment.Grant) (*token, error) {
 	switch {
 	case g.Terms.Rail != Name || g.Terms.Scheme != exact:
 		wrong = "it is not of rail x402 and scheme exact"
-	case g.Version != 1 && g.Version != 2:
-		wrong = "it is of no known version"
+	case !isEcho(g.Echo, g.Version):
+		wrong = "the echo is not of this rail and version"
 	case t == nil:
 		wrong = fmt.Sprintf("%s on %s is not a token to pay with", a.Address, a.Chain)
 	case t.asset.Decimals != a.Decimals:
@@ -148,19 +147,15 @@ type scratch struct{ document, header []byte }
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // encode writes the document, and the header that carries it.
-func (r *Rail) encode(g *payment.Grant, sig [65]byte) (payment.Authorization, error) {
+func (r *Rail) encode(g *payment.Grant, sig [65]byte) payment.Authorization {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
-	b, err := appendEcho(r.appendPayload(s.document[:0], g, sig), g.Echo, g.Version, g.PaymentID)
-	if err != nil {
-		return payment.Authorization{}, err
-	}
-	s.document = append(b, '}')
-	s.header = base64.StdEncoding.AppendEncode(s.header[:0], s.document)
+	s.document = append(appendEcho(r.appendPayload(s.document[:0], g, sig), g.Echo, g.PaymentID), '}')
+	s.header = appendBase64(s.header[:0], s.document)
 	return payment.Authorization{
 		Header: header(g.Version), Value: string(s.header),
 		Slot: g.Slot, ValidBefore: g.ValidBefore,
-	}, nil
+	}
 }
 
 func (r *Rail) appendPayload(b []byte, g *payment.Grant, sig [65]byte) []byte {

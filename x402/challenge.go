@@ -92,8 +92,8 @@ func readHeader(value string) (challenge, error) {
 // readBody reads a body that says which version of x402 it speaks, and returns
 // payment.ErrNotMine for any other.
 func readBody(body []byte) (challenge, error) {
-	body = bytes.TrimLeft(body, " \t\r\n")
-	if len(body) == 0 || body[0] != '{' || !bytes.Contains(body, []byte(`"x402Version"`)) {
+	head := bytes.TrimLeft(body[:min(len(body), maxDocument)], " \t\r\n")
+	if !bytes.HasPrefix(head, []byte("{")) || !bytes.Contains(head, []byte(`"x402Version"`)) {
 		return challenge{}, payment.ErrNotMine
 	}
 	v, err := parse(body)

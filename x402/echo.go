@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"strings"
 
 	"github.com/canopy-go/canopy/internal/jsonscan"
@@ -124,16 +123,18 @@ func has(v jsonscan.Value, key string) (found bool) {
 	return found
 }
 
+// isEcho reports whether echo is one of that version.
+func isEcho(echo []byte, version int) bool {
+	return len(echo) > 2 && len(echo) <= payment.MaxEcho && (version == 1 || version == 2) && int(echo[0]-'0') == version && echo[1] == '"'
+}
+
 // appendEcho appends the members that echo stands for.
-func appendEcho(dst, echo []byte, version int, id payment.ID) ([]byte, error) {
-	if len(echo) < 2 || len(echo) > payment.MaxEcho || version != int(echo[0]-'0') || version != 1 && version != 2 || echo[1] != '"' {
-		return dst, errors.New("x402: the echo is not of this rail and version")
-	}
+func appendEcho(dst, echo []byte, id payment.ID) []byte {
 	rest := echo[1:]
 	for {
 		i := bytes.IndexByte(rest, idMark[0])
 		if i < 0 {
-			return append(dst, rest...), nil
+			return append(dst, rest...)
 		}
 		dst = append(dst, rest[:i]...)
 		dst = append(dst, paymentID(id)...)
