@@ -149,7 +149,8 @@ func TestBombs(t *testing.T) {
 				}
 				r := rail(t)
 				best, most := time.Hour, uint64(0)
-				for range 3 {
+				limit := 5 * time.Millisecond * slowdown
+				for try := 0; try < 3 || try < 20 && best > limit; try++ {
 					var before, after runtime.MemStats
 					runtime.ReadMemStats(&before)
 					start := time.Now()
@@ -161,7 +162,7 @@ func TestBombs(t *testing.T) {
 						t.Fatalf("%s: %d offers, %.300v; want %d and %q", where, len(offers), err, tc.offers, want)
 					}
 				}
-				if limit := 5 * time.Millisecond * slowdown; best > limit {
+				if best > limit {
 					t.Errorf("%s: took %v, want below %v", where, best, limit)
 				}
 				if most > 1<<20 {
