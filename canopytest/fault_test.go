@@ -302,7 +302,7 @@ func TestFaultsOfChallenges(t *testing.T) {
 	if r := get(canopytest.V2, canopytest.Redirect(308, "/x")); r.StatusCode != 308 || r.Header.Get("Payment-Required") != "" {
 		t.Errorf("redirect: %d %v", r.StatusCode, r.Header)
 	}
-	_, url := w.seller(canopytest.SellerConfig{Version: canopytest.V1, Routes: cent, Faults: canopytest.Plan{canopytest.Always(canopytest.Bomb(200 << 20))}})
+	_, url := w.seller(canopytest.SellerConfig{Version: canopytest.V1, Routes: cent, Faults: canopytest.Plan{canopytest.Always(canopytest.Bomb(16 << 20))}})
 	r := w.get(url+"/cent", "Accept-Encoding", "gzip")
 	if len(r.body) > 1<<20 {
 		t.Errorf("the bomb weighs %d bytes", len(r.body))
@@ -311,7 +311,7 @@ func TestFaultsOfChallenges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := io.Copy(io.Discard, z); n != 200<<20 || err != nil {
+	if n, err := io.Copy(io.Discard, z); n != 16<<20 || err != nil {
 		t.Errorf("the bomb inflates to %d bytes, %v", n, err)
 	}
 }

@@ -168,7 +168,7 @@ func (w *world) quote(r reply) map[string]any {
 	if r.StatusCode != 402 {
 		w.Fatalf("status %d, want 402: %s", r.StatusCode, r.body)
 	}
-	terms := map[string]any{}
+	var terms map[string]any
 	if h := r.Header.Get("Payment-Required"); h != "" {
 		terms = decode(w.T, h)
 	} else {
