@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 
 	"github.com/canopy-go/canopy/ledger"
@@ -276,4 +277,22 @@ func (s *Store) at(p point) error {
 		return nil
 	}
 	return s.opt.point(p)
+}
+
+// checkpoint copies the log into the file once it is long. It runs after the
+// answers and while the lock is held, so that no answer waits for it and the
+// next commit can begin the log anew. What fails here loses nothing and is
+// tried again after the next commit.
+func (s *Store) checkpoint() {
+	st, err := os.Stat(s.path + "-wal")
+	if err != nil || st.Size() < walPages*pageSize {
+		return
+	}
+	// The file does not shrink when the log begins anew: SQLite knows how much
+	// of it is in use.
+	var busy, log, copied int64
+	if _, err := s.w.first(`PRAGMA wal_checkpoint(NOOP)`, nil, &busy, &log, &copied); err != nil || log-copied < walPages {
+		return
+	}
+	_, _ = s.w.first(`PRAGMA wal_checkpoint(PASSIVE)`, nil, &busy, &log, &copied)
 }

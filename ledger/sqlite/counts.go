@@ -11,7 +11,7 @@ import (
 
 // Unresolved implements ledger.EntryTx.
 func (t *tx) Unresolved(agent string, fingerprint payment.Hash, now time.Time) ([]*ledger.Entry, error) {
-	return entries(t.all(`SELECT `+entryColumns+` FROM payments INDEXED BY payments_answers
+	return entries(t.look(`SELECT id FROM payments INDEXED BY payments_answers
 		WHERE agent = ? AND fingerprint = ? AND answers > ? ORDER BY n DESC`, agent, fingerprint[:], now.UnixMicro()))
 }
 

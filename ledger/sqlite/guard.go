@@ -16,7 +16,10 @@ import (
 var suffixes = [...]string{"-wal", "-shm", "-journal"}
 
 // identity tells one file from another that takes its name.
-type identity struct{ dev, ino uint64 }
+type identity struct {
+	dev, ino uint64
+	size     int64
+}
 
 // ownDir returns the directory that the file at path is in, made if it was not
 // there, as an absolute path without links. It refuses one in which others can
@@ -89,7 +92,7 @@ func check(path string, st *unix.Stat_t) (identity, error) {
 	case st.Nlink > 1:
 		return refuse(fmt.Sprintf("has %d names (hard links)", st.Nlink), "remove the other names")
 	}
-	return identity{uint64(st.Dev), uint64(st.Ino)}, nil //nolint:unconvert // the widths differ by system
+	return identity{uint64(st.Dev), uint64(st.Ino), st.Size}, nil //nolint:unconvert // the widths differ by system
 }
 
 // guardSides checks the files beside the ledger, as far as they are there.
@@ -123,6 +126,13 @@ func openOwn(path string, flags int) (*os.File, error) {
 		f.Close()
 		return nil, err
 	}
+	if flags&unix.O_CREAT != 0 && st.Mode&0o777 != 0o600 {
+		// A umask can only have taken from it.
+		if err := f.Chmod(0o600); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
 	return f, nil
 }
 
@@ -136,10 +146,6 @@ func create(path string) (bool, error) {
 		return false, fmt.Errorf("sqlite: making the ledger: %w", err)
 	}
 	defer f.Close()
-	// A umask can only have taken from 0600.
-	if err := f.Chmod(0o600); err != nil {
-		return false, fmt.Errorf("sqlite: making the ledger: %w", err)
-	}
 	return true, syncDir(filepath.Dir(path))
 }
 

@@ -14,7 +14,10 @@ var errSystem = errors.New("sqlite: the embedded ledger is made safe on Linux an
 
 var suffixes = [...]string{"-wal", "-shm", "-journal"}
 
-type identity struct{ dev, ino uint64 }
+type identity struct {
+	dev, ino uint64
+	size     int64
+}
 
 func ownDir(string) (string, error)         { return "", errSystem }
 func localDir(string) error                 { return errSystem }

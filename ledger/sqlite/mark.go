@@ -95,7 +95,7 @@ func (m *marker) write(v mark) error {
 		return fmt.Errorf("sqlite: the ledger's mark: %w", err)
 	}
 	_, err = f.Write(append(b, '\n'))
-	err = errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close())
+	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(temp, m.path)
 	}

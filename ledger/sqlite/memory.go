@@ -3,6 +3,8 @@ package sqlite
 import (
 	"database/sql/driver"
 	"encoding/binary"
+	"fmt"
+	"hash/crc32"
 	"time"
 
 	"github.com/canopy-go/canopy/ledger"
@@ -109,18 +111,25 @@ func (t *tx) readMeta() (*meta, error) {
 		return t.mem.meta, nil
 	}
 	var v meta
-	var seen int64
-	ok, err := t.c.first(`SELECT ledger, seen, acks, events, serial, marked, checked FROM meta`, nil,
-		&v.ledger, &seen, &v.seen.Acks, &v.events, &v.serial, &v.marked, &v.checked)
+	var created, sum, seen int64
+	ok, err := t.c.first(`SELECT ledger, created, sum, seen, acks, events, serial, marked, checked FROM meta`, nil,
+		&v.ledger, &created, &sum, &seen, &v.seen.Acks, &v.events, &v.serial, &v.marked, &v.checked)
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		return nil, t.c.fail(ErrDamaged)
+	if !ok || sum != metaSum(v.ledger, created) {
+		return nil, t.c.fail(fmt.Errorf("the table meta: %w", ErrDamaged))
 	}
 	v.seen.At = fromMicro(seen)
 	t.mem.meta = &v
 	return &v, nil
+}
+
+func metaSum(ledger string, created int64) int64 {
+	w := &writer{}
+	w.string(ledger)
+	w.int(created)
+	return int64(crc32.Checksum(w.b, castagnoli))
 }
 
 // Seen implements ledger.ClockTx.

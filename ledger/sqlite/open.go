@@ -173,7 +173,17 @@ func (s *Store) guard() (identity, error) {
 		}
 		return guardFile(s.path)
 	}
-	return id, err
+	if err != nil {
+		return id, err
+	}
+	log, err := guardFile(s.path + "-wal")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return id, err
+	}
+	if id.size%pageSize != 0 && (log.size == 0 || id.size < 512) {
+		return id, damaged(s.path, fmt.Sprintf("it ends within a page, after %d bytes", id.size))
+	}
+	return id, nil
 }
 
 // settle brings the connection and the schema to where they must be, and

@@ -83,6 +83,21 @@ func entryOf(row []driver.Value) (n int64, e *ledger.Entry, err error) {
 	return n, e, decodeEntry(body, e)
 }
 
+// beside writes what of e is in columns of its own.
+func beside(e *ledger.Entry) func(*writer) {
+	return func(w *writer) {
+		w.string(string(e.ID))
+		w.uint(uint64(e.State))
+		w.int(e.Version)
+		w.int(e.CreatedAt.UnixMicro())
+		w.int(int64(e.Cost))
+		w.bool(e.Shared)
+		w.string(e.Agent)
+		w.string(e.Host)
+		w.fixed(e.Fingerprint[:])
+	}
+}
+
 // encodeEntry is the body of e: all but what is in columns of its own.
 func encodeEntry(e *ledger.Entry) []byte {
 	w := &writer{make([]byte, 0, 512+len(e.Echo))}
@@ -122,11 +137,11 @@ func encodeEntry(e *ledger.Entry) []byte {
 	w.hash(e.Policy)
 	w.int(int64(e.DuplicateWindow))
 	w.fixed(e.Head[:])
-	return w.b
+	return w.seal(beside(e))
 }
 
 func decodeEntry(b []byte, e *ledger.Entry) error {
-	r := &reader{b: b}
+	r := unseal(b, beside(e))
 	if r.uint() != bodyVersion {
 		r.fail()
 	}
@@ -213,12 +228,12 @@ func encodeApproval(a *ledger.Approval) []byte {
 	w.string(a.Comment)
 	w.time(a.UsedAt)
 	w.int(a.Version)
-	return w.b
+	return w.seal(func(w *writer) { w.string(string(a.ID)) })
 }
 
 func decodeApproval(id string, b []byte) (*ledger.Approval, error) {
 	a := &ledger.Approval{ID: payment.ApprovalID(id)}
-	r := &reader{b: b}
+	r := unseal(b, func(w *writer) { w.string(id) })
 	if r.uint() != bodyVersion {
 		r.fail()
 	}

@@ -133,8 +133,9 @@ func migrate(c *conn, version int, now time.Time) error {
 		if err == nil && version == 0 {
 			// A pragma takes no parameters; these are constants.
 			if err = c.script("PRAGMA application_id = " + strconv.Itoa(applicationID)); err == nil {
-				_, _, err = c.exec(`INSERT INTO meta (one, ledger, created, seen) VALUES (1, ?, ?, ?)`,
-					ulid.New(now), now.UnixMicro(), time.Time{}.UnixMicro())
+				id := ulid.New(now)
+				_, _, err = c.exec(`INSERT INTO meta (one, ledger, created, sum, seen) VALUES (1, ?, ?, ?, ?)`,
+					id, now.UnixMicro(), metaSum(id, now.UnixMicro()), time.Time{}.UnixMicro())
 			}
 		}
 		if err == nil {

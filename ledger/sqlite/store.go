@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"os"
 	"time"
 
 	"github.com/canopy-go/canopy/ledger"
@@ -250,16 +249,4 @@ func (t *tx) events(r *paymentRow) ([]ledger.Event, error) {
 			return nil
 		})
 	return out, err
-}
-
-// checkpoint copies the log into the file once it is long. It runs after the
-// answers and while the lock is held, so that no answer waits for it and the
-// next commit can begin the log anew. What fails here loses nothing and is
-// tried again after the next commit.
-func (s *Store) checkpoint() {
-	st, err := os.Stat(s.path + "-wal")
-	if err != nil || st.Size() < walPages*pageSize {
-		return
-	}
-	_ = s.w.query(`PRAGMA wal_checkpoint(PASSIVE)`, nil, func([]driver.Value) error { return nil })
 }

@@ -24,18 +24,14 @@ func (t *tx) row(id payment.ID) (*paymentRow, error) {
 	if r := t.mem.rows[id]; r != nil {
 		return r, nil
 	}
-	return t.one(`SELECT `+entryColumns+` FROM payments WHERE id = ?`, string(id))
-}
-
-// one returns the payment that a query over entryColumns finds, or nil.
-func (t *tx) one(sql string, args ...driver.Value) (*paymentRow, error) {
-	all, err := t.all(sql, args...)
+	all, err := t.all(`SELECT `+entryColumns+` FROM payments WHERE id = ?`, string(id))
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	return all[0], nil
 }
 
+// all returns the payments that a query over entryColumns finds.
 func (t *tx) all(sql string, args ...driver.Value) ([]*paymentRow, error) {
 	var out []*paymentRow
 	err := t.c.query(sql, args, func(row []driver.Value) error {
@@ -54,6 +50,40 @@ func (t *tx) all(sql string, args ...driver.Value) ([]*paymentRow, error) {
 	return out, err
 }
 
+// look returns the payments whose ids a query finds. Most looks find none, and
+// then cost one column of an index.
+func (t *tx) look(sql string, args ...driver.Value) ([]*paymentRow, error) {
+	var ids []payment.ID
+	err := t.c.query(sql, args, func(row []driver.Value) error {
+		var id string
+		err := scan(row, &id)
+		ids = append(ids, payment.ID(id))
+		return err
+	})
+	var out []*paymentRow
+	for _, id := range ids {
+		r, err := t.row(id)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil {
+			return nil, t.c.fail(ErrDamaged)
+		}
+		out = append(out, r)
+	}
+	return out, err
+}
+
+// one is look for a query that finds one payment at most; nil where it finds
+// none.
+func (t *tx) one(sql string, args ...driver.Value) (*ledger.Entry, error) {
+	all, err := t.look(sql, args...)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return all[0].e, nil
+}
+
 func entries(rows []*paymentRow, err error) ([]*ledger.Entry, error) {
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -65,42 +95,38 @@ func entries(rows []*paymentRow, err error) ([]*ledger.Entry, error) {
 	return out, nil
 }
 
-func entryOrNil(r *paymentRow, err error) (*ledger.Entry, error) {
-	if err != nil || r == nil {
+// Entry implements ledger.EntryTx.
+func (t *tx) Entry(id payment.ID) (*ledger.Entry, error) {
+	r, err := t.row(id)
+	if err != nil {
 		return nil, err
+	}
+	if r == nil {
+		return nil, ledger.ErrNotFound
 	}
 	return r.e, nil
 }
 
-// Entry implements ledger.EntryTx.
-func (t *tx) Entry(id payment.ID) (*ledger.Entry, error) {
-	e, err := entryOrNil(t.row(id))
-	if err == nil && e == nil {
-		err = ledger.ErrNotFound
-	}
-	return e, err
-}
-
 // Keyed implements ledger.EntryTx.
 func (t *tx) Keyed(agent, key string) (*ledger.Entry, error) {
-	return entryOrNil(t.one(`SELECT `+entryColumns+` FROM payments WHERE agent = ? AND held = ?`, agent, key))
+	return t.one(`SELECT id FROM payments WHERE agent = ? AND held = ?`, agent, key)
 }
 
 // SlotHolder implements ledger.EntryTx.
 func (t *tx) SlotHolder(slot string) (*ledger.Entry, error) {
-	return entryOrNil(t.one(`SELECT `+entryColumns+` FROM payments WHERE slot = ?`, slotKey(slot)))
+	return t.one(`SELECT id FROM payments WHERE slot = ?`, slotKey(slot))
 }
 
 // LastTransfer implements ledger.EntryTx.
 func (t *tx) LastTransfer(agent string, fingerprint payment.Hash) (*ledger.Entry, error) {
-	return entryOrNil(t.one(`SELECT `+entryColumns+` FROM payments INDEXED BY payments_transfer
-		WHERE agent = ? AND fingerprint = ? AND transfer IS NOT NULL ORDER BY transfer DESC LIMIT 1`, agent, fingerprint[:]))
+	return t.one(`SELECT id FROM payments INDEXED BY payments_transfer
+		WHERE agent = ? AND fingerprint = ? AND transfer IS NOT NULL ORDER BY transfer DESC LIMIT 1`, agent, fingerprint[:])
 }
 
 // Owned implements ledger.EntryTx.
 func (t *tx) Owned(owner string) ([]*ledger.Entry, error) {
 	delete(t.mem.owners, owner) // Insert and Update put it back
-	return entries(t.all(`SELECT `+entryColumns+` FROM payments INDEXED BY payments_owner WHERE owner = ?`, owner))
+	return entries(t.look(`SELECT id FROM payments INDEXED BY payments_owner WHERE owner = ?`, owner))
 }
 
 // Insert implements ledger.EntryTx.

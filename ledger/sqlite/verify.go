@@ -6,6 +6,7 @@ import (
 
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 )
 
 // Verify implements ledger.Verifier. It reads the whole ledger as it stands
@@ -19,6 +20,11 @@ func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
 			return err
 		}
 		v := ledger.NewVerification(marks)
+		for _, m := range marks {
+			if m.Kinds>>(policy.ScopePayee+1) != 0 {
+				v.Problem("the mark of %s has scopes that are none", m.Window)
+			}
+		}
 		if err := t.verifyFile(v); err != nil {
 			return err
 		}

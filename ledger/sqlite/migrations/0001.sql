@@ -6,6 +6,7 @@ CREATE TABLE meta (
   one         INTEGER PRIMARY KEY CHECK (one = 1),
   ledger      TEXT    NOT NULL,           -- ULID of this ledger, for life
   created     INTEGER NOT NULL,
+  sum         INTEGER NOT NULL,           -- CRC-32C over both
   seen        INTEGER NOT NULL,           -- the last instant stamped
   acks        INTEGER NOT NULL DEFAULT 0,
   events      INTEGER NOT NULL DEFAULT 0, -- how many there are
@@ -33,7 +34,7 @@ CREATE TABLE payments (
   answers     INTEGER,                    -- until when it may answer equal calls
   transfer    INTEGER,                    -- when a direct transfer was authorized, unless freed
   counts      INTEGER,                    -- until when it counts; the largest integer while open
-  body        BLOB    NOT NULL            -- the rest of the entry; never a signature
+  body        BLOB    NOT NULL            -- the rest of the entry, with a sum over all of it; never a signature
 ) STRICT;
 
 CREATE UNIQUE INDEX payments_held ON payments (agent, held) WHERE held IS NOT NULL;
