@@ -1,7 +1,9 @@
 package canopytest
 
-import "github.com/canopy-go/canopy/internal/keccak"
-import "github.com/canopy-go/canopy/payment"
+import (
+	"github.com/canopy-go/canopy/internal/keccak"
+	"github.com/canopy-go/canopy/payment"
+)
 
 // TB is the part of testing.TB that this package uses; *testing.T, *testing.B
 // and *rapid.T have it.
