@@ -1,11 +1,14 @@
 package canopy
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/canopy-go/canopy/internal/bounded"
@@ -164,7 +167,8 @@ func (c *Client) readOffers(resp *http.Response) (asked, error) {
 }
 
 // readChallenge reads at most maxChallenge bytes of resp, within challengeTime,
-// and leaves resp.Body as it was.
+// and leaves resp.Body as it was. A caller who asked for gzip itself gets the
+// body in gzip, and we read it decoded.
 func readChallenge(resp *http.Response) ([]byte, error) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		return nil, nil
@@ -176,5 +180,10 @@ func readChallenge(resp *http.Response) ([]byte, error) {
 		return nil, fmt.Errorf("the seller took more than %s to say what it asks", challengeTime)
 	}
 	resp.Body = bounded.Replay(body, err, orig)
+	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
+		if z, err := gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, _, _ = bounded.ReadAll(z, maxChallenge)
+		}
+	}
 	return body[:min(len(body), maxChallenge)], nil
 }

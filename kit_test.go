@@ -55,7 +55,7 @@ type setup struct {
 	policy string
 	bend   func(*world, payment.Signer) payment.Signer // the client's signer, made of an honest one
 	store  func(ledger.Store) ledger.Store
-	tls    *http.Transport
+	base   *http.Transport
 	config func(*world, *canopy.Config)
 }
 
@@ -75,7 +75,7 @@ func newWorld(t testing.TB, s setup) *world {
 	if s.store != nil {
 		w.store = s.store(w.store)
 	}
-	base := s.tls
+	base := s.base
 	if base == nil {
 		base = w.net.Transport()
 	}
