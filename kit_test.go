@@ -224,6 +224,14 @@ func (w *world) counted(want payment.USD) {
 	}
 }
 
+// context is one for the length of the test.
+func (w *world) context() context.Context {
+	if t, ok := w.t.(interface{ Context() context.Context }); ok {
+		return t.Context()
+	}
+	return context.Background()
+}
+
 // rule answers the approval as a person would.
 func (w *world) rule(id canopy.ApprovalID, approve bool) {
 	w.t.Helper()
