@@ -1,0 +1,41 @@
+package payment
+
+import "time"
+
+// Block is a block of a chain. Blocks are equal when they are ==.
+type Block struct {
+	Number uint64
+	Hash   Hash
+	Time   time.Time // UTC, whole seconds
+}
+
+// Settlement is what a chain shows of one used slot: the transaction that used
+// it, and what moved out of the account by it. The zero value shows nothing.
+type Settlement struct {
+	Slot   Slot
+	TxHash string
+	Block  uint64
+	Time   time.Time   // the block's; zero where the node does not say
+	Moved  []Recipient // the transfers of the token by this use; empty where none moved
+}
+
+// CarriesOut reports whether s moved exactly what t says, to each recipient.
+func (s Settlement) CarriesOut(t Terms) bool {
+	if s.TxHash == "" || len(s.Moved) != len(t.Recipients) {
+		return false
+	}
+	left := append([]Recipient(nil), t.Recipients...)
+	for _, m := range s.Moved {
+		found := false
+		for i, r := range left {
+			if r == m {
+				left, found = append(left[:i], left[i+1:]...), true
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
