@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -115,6 +116,8 @@ func (d *document) resolve(name string, all, done map[string]*parsed) *parsed {
 		switch {
 		case seen[parent]:
 			d.errs.add(q.from.line, key, fmt.Sprintf("%q inherits from this table: a circle", clip(parent)))
+		case len(chain) >= maxDepth:
+			d.errs.add(q.from.line, key, fmt.Sprintf("tables inherit from one another over more than %d steps", maxDepth))
 		case all[parent] == nil:
 			names := make([]string, 0, len(all))
 			for n := range all {
@@ -145,7 +148,7 @@ func (d *document) descend(chain []*parsed, base *parsed, done map[string]*parse
 func (d *document) finish(q *parsed, org []Limit) *table {
 	key := tableKey(q.name)
 	t := &table{
-		name: q.name, shared: q.name == Default, line: q.line, frozen: q.frozen.on, deny: q.deny, listed: q.allowSet, allowLine: q.allowLine,
+		parsed: q, name: q.name, shared: q.name == Default, line: q.line, frozen: q.frozen.on, allow: q.allow, deny: q.deny, listed: q.allowSet, allowLine: q.allowLine,
 		rules: q.rules, chat: q.chat.on, none: q.none, capsLine: q.capsLine, maxLine: q.max.line,
 		maxValidity:     or(q.validity, defaultMaxValidity),
 		duplicateWindow: or(q.duplicates, defaultDuplicateWindow),
@@ -188,17 +191,6 @@ func (d *document) finish(q *parsed, org []Limit) *table {
 		d.errs.add(line, key+".caps", `no cap in dollars bounds this agent's payments: write one like "$20 / 24h", here or in [org], or caps = ["none"]`)
 		return nil
 	}
-	for _, e := range q.allow {
-		switch {
-		case !e.narrows():
-			t.allow = append(t.allow, e)
-		case e.asset != token{}:
-			t.assets = append(t.assets, e)
-		default:
-			t.chains = append(t.chains, e)
-		}
-	}
-	t.given = t.describe(q)
 	return t
 }
 
@@ -220,9 +212,10 @@ func hasSum(caps []Limit) bool {
 }
 
 // describe is the table with every key written out.
-func (t *table) describe(q *parsed) Table {
+func (t *table) describe() Table {
+	q := t.parsed
 	out := Table{
-		MaxPayment: t.max.text, Frozen: t.frozen, ChatApproval: t.chat, MaxPending: t.maxPending, Rules: t.rules,
+		MaxPayment: t.max.text, Frozen: t.frozen, ChatApproval: t.chat, MaxPending: t.maxPending, Rules: slices.Clone(t.rules),
 		Timezone: "UTC", MaxValidity: formatLength(t.maxValidity), DuplicateWindow: formatLength(t.duplicateWindow),
 		ApprovalTTL: formatLength(t.approvalTTL),
 	}
@@ -241,11 +234,13 @@ func (t *table) describe(q *parsed) Table {
 	if q.allowSet {
 		out.Allow = []string{}
 	}
-	for _, e := range q.allow {
-		out.Allow = append(out.Allow, e.text)
+	for _, v := range q.allowText {
+		out.Allow = append(out.Allow, v.text)
 	}
-	for _, e := range q.deny {
-		out.Deny = append(out.Deny, e.text)
+	for _, list := range q.deny {
+		for i := range list {
+			out.Deny = append(out.Deny, list[i].text)
+		}
 	}
 	return out
 }

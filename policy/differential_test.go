@@ -250,7 +250,7 @@ func (d deal) payment() payment.Payment {
 }
 
 // uses is what a ledger that holds before would say of limits.
-func uses(t testing.TB, p *policy.Policy, limits []policy.Limit, before []past, now time.Time) []policy.Use {
+func uses(t interface{ Fatal(...any) }, p *policy.Policy, limits []policy.Limit, before []past, now time.Time) []policy.Use {
 	agents := p.Agents()
 	var out []policy.Use
 	for _, l := range limits {

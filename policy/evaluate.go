@@ -76,11 +76,13 @@ func (t *table) destination(v *Verdict, p *payment.Payment) {
 	case p.Terms.IsTransfer() != (p.Host == ""):
 		v.add(deny(CodeInvalidTerms, "The terms name a request without a host, or a host without a request"))
 	}
-	for i := range t.deny {
-		if e := &t.deny[i]; e.denies(p) {
-			r := deny(CodeDenied, "%s is denied by %s", destinationOf(p), e.text)
-			r.Rule = e.text
-			v.add(r)
+	for _, list := range t.deny {
+		for i := range list {
+			if e := &list[i]; e.denies(p) {
+				r := deny(CodeDenied, "%s is denied by %s", destinationOf(p), e.text)
+				r.Rule = e.text
+				v.add(r)
+			}
 		}
 	}
 	if !t.listed {
@@ -98,17 +100,17 @@ func (t *table) destination(v *Verdict, p *payment.Payment) {
 		}
 		break // the others would say the same
 	}
-	if len(t.chains) > 0 && !anyFits(t.chains, p) {
+	if len(t.allow.chains) > 0 && !anyFits(t.allow.chains, p) {
 		v.add(deny(CodeNotAllowed, "Chain %s is not on the allow list", p.Terms.Asset.Chain))
 	}
-	if len(t.assets) > 0 && !anyFits(t.assets, p) {
+	if len(t.allow.assets) > 0 && !anyFits(t.allow.assets, p) {
 		v.add(deny(CodeNotAllowed, "Token %s of %s is not on the allow list", p.Terms.Asset.Address, p.Terms.Asset.Chain))
 	}
 }
 
 func (t *table) admits(p *payment.Payment, i int) bool {
-	for j := range t.allow {
-		if t.allow[j].admits(p, i) {
+	for j := range t.allow.to {
+		if t.allow.to[j].admits(p, i) {
 			return true
 		}
 	}

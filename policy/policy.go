@@ -34,14 +34,12 @@ type Policy struct {
 type table struct {
 	name   string
 	shared bool
-	given  Table // with what it inherits, and defaults
+	parsed *parsed // with what it inherits
 
 	frozen  bool
-	deny    []entry
-	allow   []entry // those that name destinations
-	chains  []entry // those that narrow by chain alone
-	assets  []entry // those that narrow by token
-	listed  bool    // there is an allow list
+	deny    [][]entry
+	allow   allowList
+	listed  bool // there is an allow list
 	max     maxPayment
 	asks    bool
 	approve approveAbove
@@ -132,7 +130,7 @@ func (p *Policy) Table(agent string) (Table, bool) {
 	if t == nil {
 		return Table{}, false
 	}
-	return t.given.clone(), true
+	return t.describe(), true
 }
 
 // Limits are the caps of agent and org scope that apply to every payment of

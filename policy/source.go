@@ -69,9 +69,11 @@ type parsed struct {
 	capsSet, none bool
 	capsLine      int
 
-	allow, deny []entry
-	allowSet    bool
-	allowLine   int
+	allow     allowList
+	allowText []value
+	allowSet  bool
+	allowLine int
+	deny      [][]entry // its own, and before it those of each parent that has some
 
 	validity, duplicates, ttl length
 	maxPending                number
@@ -99,6 +101,19 @@ type capLine struct {
 	Limit
 	line int
 }
+
+// allowList is an allow list by what its entries do.
+type allowList struct {
+	to     []entry // name destinations
+	chains []entry // narrow by chain alone
+	assets []entry // narrow by token
+}
+
+// Bounds of a document: what is beyond them is an error.
+const (
+	maxCaps  = 64 // of one table
+	maxDepth = 8  // of inheritance
+)
 
 // Defaults of keys that are not given.
 const (
@@ -133,6 +148,10 @@ func (s *source) understand(key string, errs *errorList) *parsed {
 			fail(s.timezone.line, "timezone", err)
 		}
 	}
+	if len(s.caps.list) > maxCaps {
+		fail(s.caps.line, "caps", fmt.Errorf("more than %d caps", maxCaps))
+		return p
+	}
 	for _, v := range s.caps.list {
 		if v.text == none {
 			p.none = true
@@ -153,8 +172,20 @@ func (s *source) understand(key string, errs *errorList) *parsed {
 	if p.none && len(s.caps.list) > 1 {
 		fail(s.caps.line, "caps", errors.New(`"none" stands alone: it says that there is no cap`))
 	}
-	p.allow = readEntries(s.allow, "allow", false, fail)
-	p.deny = readEntries(s.deny, "deny", true, fail)
+	p.allowText = s.allow.list
+	for _, e := range readEntries(s.allow, "allow", false, fail) {
+		switch {
+		case !e.narrows():
+			p.allow.to = append(p.allow.to, e)
+		case e.asset != token{}:
+			p.allow.assets = append(p.allow.assets, e)
+		default:
+			p.allow.chains = append(p.allow.chains, e)
+		}
+	}
+	if denies := readEntries(s.deny, "deny", true, fail); len(denies) > 0 {
+		p.deny = [][]entry{denies}
+	}
 	for i, r := range s.rules {
 		if r == nil {
 			fail(0, "rules", fmt.Errorf("rule %d is nil", i))
@@ -242,7 +273,7 @@ func (p *parsed) inherit(parent *parsed) *parsed {
 		out.caps, out.none, out.capsSet, out.capsLine = parent.caps, parent.none, parent.capsSet, parent.capsLine
 	}
 	if !p.allowSet {
-		out.allow, out.allowSet, out.allowLine = parent.allow, parent.allowSet, parent.allowLine
+		out.allow, out.allowText, out.allowSet, out.allowLine = parent.allow, parent.allowText, parent.allowSet, parent.allowLine
 	}
 	out.deny = slices.Concat(parent.deny, p.deny)
 	out.rules = slices.Concat(parent.rules, p.rules)

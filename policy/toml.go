@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sort"
 	"strconv"
@@ -13,6 +14,13 @@ import (
 
 // MaxDocument is the size in bytes of the largest document that Parse reads.
 const MaxDocument = 1 << 20
+
+// Bounds of what the TOML decoder is given: its check for duplicates takes the
+// square of their number.
+const (
+	maxKeys  = 4096 // keys and tables in a document
+	maxParts = 16   // parts of a dotted key
+)
 
 // node is one value of a document, and the line on which it stands.
 type node struct {
@@ -53,6 +61,7 @@ type reader struct {
 	starts []int // offsets at which lines start
 	parser unstable.Parser
 	root   *node
+	keys   int
 	others []string // top-level keys that are somebody else's
 	errs   *errorList
 }
@@ -65,10 +74,6 @@ func read(file string, doc []byte, others []string, errs *errorList) (*node, err
 		return nil, &Error{File: file, Text: "the document is larger than " + strconv.Itoa(MaxDocument) + " bytes"}
 	}
 	r.doc = slices.Clip(r.doc) // the parser goes by capacities
-	var all map[string]any
-	if err := toml.Unmarshal(r.doc, &all); err != nil {
-		return nil, r.syntax(err)
-	}
 	r.starts = append(r.starts, 0)
 	for i, c := range r.doc {
 		if c == '\n' {
@@ -78,7 +83,11 @@ func read(file string, doc []byte, others []string, errs *errorList) (*node, err
 	r.parser.Reset(r.doc)
 	at, skip := r.root, false // the table whose header came last
 	for r.parser.NextExpression() {
-		switch e := r.parser.Expression(); e.Kind {
+		e := r.parser.Expression()
+		if err := r.count(e); err != nil {
+			return nil, err
+		}
+		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
 			at, skip = r.header(e)
 		case unstable.KeyValue:
@@ -87,10 +96,48 @@ func read(file string, doc []byte, others []string, errs *errorList) (*node, err
 			}
 		}
 	}
+	var all map[string]any
+	if err := toml.Unmarshal(r.doc, &all); err != nil {
+		return nil, r.syntax(err)
+	}
 	if err := r.parser.Error(); err != nil { // Unmarshal read the same bytes
 		return nil, r.syntax(err)
 	}
 	return r.root, nil
+}
+
+// count bounds the keys of a document, those of inline tables included.
+func (r *reader) count(e *unstable.Node) error {
+	parts := 0
+	for keys := e.Key(); keys.Next(); parts++ {
+		if r.keys++; r.keys > maxKeys || parts >= maxParts {
+			return &Error{
+				File: r.file, Line: r.line(keys.Node().Raw),
+				Text: fmt.Sprintf("more than %d keys and tables, or one of more than %d parts", maxKeys, maxParts),
+			}
+		}
+	}
+	if e.Kind != unstable.KeyValue {
+		return nil
+	}
+	return r.countIn(e.Value())
+}
+
+func (r *reader) countIn(v *unstable.Node) error {
+	if v.Kind != unstable.Array && v.Kind != unstable.InlineTable {
+		return nil
+	}
+	for it := v.Children(); it.Next(); {
+		child := it.Node()
+		inside := r.countIn
+		if v.Kind == unstable.InlineTable {
+			inside = r.count
+		}
+		if err := inside(child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // syntax is an error of the TOML parser with its place.
