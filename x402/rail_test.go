@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,18 +29,23 @@ const R1 = `{"scheme":"exact","network":"base-sepolia","maxAmountRequired":"1000
 
 var noon = time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
 
+var theRail = sync.OnceValues(func() (*x402.Rail, error) { return x402.New(x402.Config{}) })
+
+// rail is one for all tests: it keeps nothing of a payment.
 func rail(t testing.TB) *x402.Rail {
 	t.Helper()
-	r, err := x402.New(x402.Config{})
+	r, err := theRail()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
+var theKey = sync.OnceValues(func() (*signer.Key, error) { return signer.FromHex(canary) })
+
 func key(t testing.TB) *signer.Key {
 	t.Helper()
-	k, err := signer.FromHex(canary)
+	k, err := theKey()
 	if err != nil {
 		t.Fatal(err)
 	}
