@@ -181,7 +181,7 @@ func lapse(tx Tx, e *Entry, a *Approval, now time.Time) error {
 	n := *e
 	n.State = ApprovalExpired
 	n.Version++
-	var r record
+	r := newRecord(128)
 	r.text("approval", string(a.ID))
 	return tx.Update(&n, newEvent(&n, e.State, ByRecovery, now, r.done()))
 }

@@ -17,6 +17,12 @@ type counting struct {
 	now   time.Time
 	marks []Mark
 	fresh []tally // counters made in this step, to be stored if it authorizes
+	found []tally // counters that were read; after gather, all of the payment, as they will be
+
+	space struct { // what the slices begin in
+		marks [6]Mark
+		found [8]tally
+	}
 }
 
 type tally struct {
@@ -29,7 +35,10 @@ func newCounting(tx Tx, now time.Time) (*counting, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &counting{tx: tx, now: now, marks: append(make([]Mark, 0, len(marks)+4), marks...)}, nil
+	c := &counting{tx: tx, now: now}
+	c.marks = append(c.space.marks[:0], marks...)
+	c.found = c.space.found[:0]
+	return c, nil
 }
 
 // edge is the point that an entry must be after to count in w at now, and the
@@ -68,9 +77,10 @@ func (c *counting) age(m *Mark, all bool) error {
 	if err != nil {
 		return err
 	}
-	if !to.After(m.At) {
+	if !to.After(m.At) || end.IsZero() && !m.Next.Before(to.Until) {
 		return nil
 	}
+	c.found = c.found[:0] // what follows may change them
 	if !end.IsZero() {
 		// A new period: little counts in it yet, so its counters are made
 		// again rather than walked down.
@@ -239,14 +249,28 @@ func (c *counting) use(l policy.Limit, cost payment.USD) (policy.Use, error) {
 	return u, err
 }
 
-// counter is a counter as the step sees it.
+// counter is a counter as the step sees it. What was read is kept: every
+// counter that a limit reads is one that the payment changes.
 func (c *counting) counter(key CounterKey) (Counter, bool, error) {
-	for _, f := range c.fresh {
-		if f.key == key {
-			return f.Counter, true, nil
+	for i := range c.fresh {
+		if c.fresh[i].key == key {
+			return c.fresh[i].Counter, true, nil
 		}
 	}
-	return c.tx.Counter(key)
+	return c.read(key)
+}
+
+func (c *counting) read(key CounterKey) (Counter, bool, error) {
+	for i := range c.found {
+		if c.found[i].key == key {
+			return c.found[i].Counter, true, nil
+		}
+	}
+	n, ok, err := c.tx.Counter(key)
+	if ok && err == nil {
+		c.found = append(c.found, tally{key, n})
+	}
+	return n, ok, err
 }
 
 // resets is when the use of a scope falls next by time alone.
@@ -268,44 +292,55 @@ func resets(tx Tx, s policy.Scope, m *Mark, now time.Time) (time.Time, error) {
 	return end, nil
 }
 
-// hasRoom reports whether every counter that covers the payment can count its
-// cost, whether or not a limit of its own verdict reads it.
-func (c *counting) hasRoom(f policy.Facts, cost payment.USD) (bool, error) {
-	if cost == payment.MaxUSD {
-		return false, nil
-	}
+// gather reads every counter that covers the payment, whether or not a limit
+// of its own verdict reads it, and reports whether all can count its cost.
+func (c *counting) gather(f policy.Facts, cost payment.USD) (room bool, err error) {
 	for i := range c.marks {
 		var buf [8]policy.Scope
 		for _, s := range scopesOf(buf[:0], f, c.marks[i].Kinds) {
-			n, ok, err := c.tx.Counter(NewCounterKey(s, c.marks[i].Window))
-			if err != nil {
+			if _, _, err := c.read(NewCounterKey(s, c.marks[i].Window)); err != nil {
 				return false, err
-			}
-			if _, fits := n.USD.Add(cost); ok && !fits {
-				return false, nil
 			}
 		}
 	}
-	return true, nil
+	c.found = append(c.found, c.fresh...)
+	room = cost != payment.MaxUSD
+	for i := range c.found {
+		var fits bool
+		if c.found[i].Counter, fits = c.found[i].add(cost, +1); !fits {
+			room = false
+		}
+	}
+	return room, nil
 }
 
-// take counts a payment that is authorized now, in every counter that covers
-// it.
+// take counts the payment that was gathered for, which is authorized now.
 func (c *counting) take(e *Entry) error {
-	for _, f := range c.fresh {
-		m := c.mark(f.key.Window)
+	for _, f := range c.found {
 		if err := c.tx.PutCounter(f.key, f.Counter); err != nil {
 			return err
 		}
-		if !has(m.Kinds, f.key.Scope.Kind) {
-			m.Kinds |= 1 << f.key.Scope.Kind
-			if err := c.tx.PutMark(*m); err != nil {
-				return err
+	}
+	sp := spanOf(e)
+	for i := range c.marks {
+		m := &c.marks[i]
+		was := *m
+		for _, f := range c.fresh {
+			if f.key.Window == m.Window {
+				m.Kinds |= 1 << f.key.Scope.Kind
 			}
 		}
+		if !sp.open && sp.at.Until.Before(m.Next) {
+			m.Next = sp.at.Until
+		}
+		if *m == was {
+			continue
+		}
+		if err := c.tx.PutMark(*m); err != nil {
+			return err
+		}
 	}
-	c.fresh = nil
-	return c.recount(nil, e)
+	return nil
 }
 
 // recount changes the counters from what an entry was to what it is.

@@ -63,7 +63,7 @@ func DecideTx(tx Tx, d Decision, env Env) (*Approval, error) {
 		ruled.Status, n.State = ApprovalGranted, Approved
 	}
 	n.Version++
-	var r record
+	r := newRecord(128)
 	r.text("approval", string(a.ID))
 	r.text("by", d.By)
 	r.text("comment", d.Comment)

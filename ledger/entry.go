@@ -138,11 +138,15 @@ func (e *Entry) CountedUntil() (until time.Time, open, counts bool) {
 
 // Facts are what caps count the entry by.
 func (e *Entry) Facts() policy.Facts {
-	payees := make([]payment.Address, len(e.Terms.Recipients))
-	for i, r := range e.Terms.Recipients {
-		payees[i] = r.Address
+	return factsOf(e.Agent, e.Shared, e.Host, e.Terms.Recipients)
+}
+
+func factsOf(agent string, shared bool, host string, recipients []payment.Recipient) policy.Facts {
+	payees := make([]payment.Address, len(recipients))
+	for i := range recipients {
+		payees[i] = recipients[i].Address
 	}
-	return policy.Facts{Agent: e.Agent, Shared: e.Shared, Host: e.Host, Payees: payees}
+	return policy.Facts{Agent: agent, Shared: shared, Host: host, Payees: payees}
 }
 
 // Grant is what a rail builds the entry's authorization from.

@@ -34,8 +34,8 @@ func newEvent(e *Entry, from State, by Actor, at time.Time, data []byte) *Event 
 // Sum is the hash of ev over a typed, length-prefixed encoding: what Hash must
 // be.
 func (ev *Event) Sum() payment.Hash {
-	buf := make([]byte, 0, 512)
-	buf = appendText(buf, "canopy.event.v1")
+	var space [2048]byte
+	buf := appendText(space[:0], "canopy.event.v1")
 	buf = appendText(buf, string(ev.Payment))
 	buf = binary.BigEndian.AppendUint64(buf, uint64(ev.Seq))
 	buf = binary.BigEndian.AppendUint64(buf, uint64(ev.At.UnixMicro()))
@@ -77,10 +77,4 @@ func VerifyChain(events []Event) error {
 		prev, state = ev.Hash, ev.To
 	}
 	return nil
-}
-
-// sum hashes data under a name of its own.
-func sum(name string, data []byte) payment.Hash {
-	buf := appendText(make([]byte, 0, len(data)+len(name)+8), name)
-	return sha256.Sum256(append(buf, data...))
 }

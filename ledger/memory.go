@@ -229,7 +229,7 @@ func (m *Memory) Verify(ctx context.Context) (Report, error) {
 		v.Payment(r.e, events)
 	}
 	for key, n := range m.tx.counters {
-		v.Counter(key, n)
+		v.Counter(key, *n)
 	}
 	return v.Report(), nil
 }

@@ -41,8 +41,10 @@ func (t *memoryTx) DropMark(w policy.Window) error {
 
 // Counter is that of CountTx.
 func (t *memoryTx) Counter(key CounterKey) (Counter, bool, error) {
-	n, ok := t.counters[key]
-	return n, ok, nil
+	if n := t.counters[key]; n != nil {
+		return *n, true, nil
+	}
+	return Counter{}, false, nil
 }
 
 // PutCounter is that of CountTx.
@@ -51,7 +53,12 @@ func (t *memoryTx) PutCounter(key CounterKey, n Counter) error {
 		delete(t.counters, key)
 		return nil
 	}
-	t.counters[key] = n
+	if have := t.counters[key]; have != nil {
+		*have = n
+		return nil
+	}
+	added := n
+	t.counters[key] = &added
 	return nil
 }
 
@@ -74,12 +81,10 @@ const fewRows = 4096
 // counted yields the rows in s that count and are open or after the point, and
 // their points; those that are open first.
 func (t *memoryTx) counted(s policy.Scope, after Point) iter.Seq2[span, *row] {
-	s = NewCounterKey(s, policy.Window{}).Scope
-	narrow := s.Kind == policy.ScopeHost || s.Kind == policy.ScopePayee
 	return func(yield func(span, *row) bool) {
-		if rows := t.places[s]; narrow && (len(rows) <= fewRows || after == Point{}) {
+		if rows, narrow := t.place(s); narrow && (len(rows) <= fewRows || after == Point{}) {
 			for _, r := range rows {
-				if sp := spanOf(r.e); sp.counted(after) && !yield(sp, r) {
+				if sp := spanOf(r.e); sp.counted(after) && s.Covers(r.facts) && !yield(sp, r) {
 					return
 				}
 			}
@@ -96,6 +101,24 @@ func (t *memoryTx) counted(s policy.Scope, after Point) iter.Seq2[span, *row] {
 			}
 		}
 	}
+}
+
+// place are the authorized payments to the host or payee of s, whoever made
+// them.
+func (t *memoryTx) place(s policy.Scope) (rows []*row, narrow bool) {
+	var found *[]*row
+	switch s.Kind {
+	case policy.ScopeHost:
+		found = t.hosts[s.Host]
+	case policy.ScopePayee:
+		found = t.payees[s.Payee]
+	default:
+		return nil, false
+	}
+	if found != nil {
+		rows = *found
+	}
+	return rows, true
 }
 
 // Tally is that of CountTx.

@@ -26,10 +26,11 @@ type memoryTx struct {
 	pending   map[string]map[payment.ApprovalID]*Approval
 
 	marks    []Mark
-	counters map[CounterKey]Counter
+	counters map[CounterKey]*Counter
 	open     map[*row]struct{}
 	closed   queue
-	places   map[policy.Scope][]*row // authorized payments by host and payee
+	hosts    map[string]*[]*row          // authorized payments
+	payees   map[payment.Address]*[]*row // and by each of their recipients
 }
 
 // row is one payment. e is replaced, never changed.
@@ -56,9 +57,10 @@ func (t *memoryTx) init() {
 	t.owned = map[string]map[*row]struct{}{}
 	t.approvals = map[payment.ApprovalID]*Approval{}
 	t.pending = map[string]map[payment.ApprovalID]*Approval{}
-	t.counters = map[CounterKey]Counter{}
+	t.counters = map[CounterKey]*Counter{}
 	t.open = map[*row]struct{}{}
-	t.places = map[policy.Scope][]*row{}
+	t.hosts = map[string]*[]*row{}
+	t.payees = map[payment.Address]*[]*row{}
 }
 
 // Seen is that of ClockTx.
@@ -226,7 +228,7 @@ func (t *memoryTx) index(r *row, was, is *Entry) {
 		t.owned[is.Owner][r] = struct{}{}
 	}
 	if was.AuthorizedAt.IsZero() && !is.AuthorizedAt.IsZero() {
-		t.place(r, call)
+		t.file(r, call)
 	}
 	t.span(r, spanOf(was), spanOf(is))
 }
@@ -240,16 +242,26 @@ func (t *memoryTx) remove(call callName, r *row) {
 	t.equal[call] = rows
 }
 
-// place files an authorized payment under its host and payees.
-func (t *memoryTx) place(r *row, call callName) {
+// file puts an authorized payment under its call, host and payees.
+func (t *memoryTx) file(r *row, call callName) {
 	if r.e.Terms.IsTransfer() {
 		t.transfers[call] = append(t.transfers[call], r)
 	}
-	var buf [8]policy.Scope
-	for _, s := range scopesOf(buf[:0], r.facts, 1<<policy.ScopeHost|1<<policy.ScopePayee) {
-		s = NewCounterKey(s, policy.Window{}).Scope
-		t.places[s] = append(t.places[s], r)
+	file(t.hosts, r.facts.Host, r)
+	for i, p := range r.facts.Payees {
+		if !contains(r.facts.Payees[:i], p) {
+			file(t.payees, p, r)
+		}
 	}
+}
+
+func file[K comparable](m map[K]*[]*row, key K, r *row) {
+	rows := m[key]
+	if rows == nil {
+		rows = new([]*row)
+		m[key] = rows
+	}
+	*rows = append(*rows, r)
 }
 
 // span moves r between the open and the closed ones.

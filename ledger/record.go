@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
@@ -9,20 +11,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 )
 
 // record writes what an event keeps of a move: one JSON object, its keys in
 // order of their bytes, without spaces, floats or empty values. Callers add
 // the keys in that order.
-type record struct {
-	b   []byte
-	buf [768]byte // what b begins in
-}
+type record struct{ b []byte }
+
+// newRecord returns one with room for n bytes.
+func newRecord(n int) record { return record{append(make([]byte, 0, n), '{')} }
 
 func (r *record) name(key string) {
-	if len(r.b) == 0 {
-		r.b = append(r.buf[:0], '{')
-	} else {
+	if len(r.b) > 1 {
 		r.b = append(r.b, ',')
 	}
 	r.b = append(append(append(r.b, '"'), key...), '"', ':')
@@ -70,27 +71,36 @@ func (r *record) instant(key string, t time.Time) {
 	}
 }
 
-func (r *record) list(key string, n int, item func(b []byte, i int) []byte) {
-	if n == 0 {
-		return
-	}
-	r.name(key)
-	r.b = append(r.b, '[')
-	for i := range n {
-		if i > 0 {
-			r.b = append(r.b, ',')
+func (r *record) addresses(key string, list []payment.Recipient) {
+	sep := byte('[')
+	for i := range list {
+		if i == 0 {
+			r.name(key)
 		}
-		r.b = item(r.b, i)
+		r.b = append(r.b, sep, '"', '0', 'x')
+		r.b = append(hex.AppendEncode(r.b, list[i].Address[:]), '"')
+		sep = ','
 	}
-	r.b = append(r.b, ']')
+	if len(list) > 0 {
+		r.b = append(r.b, ']')
+	}
 }
 
-func (r *record) done() []byte {
-	if len(r.b) == 0 {
-		return []byte("{}")
+func (r *record) codes(key string, list []policy.Reason) {
+	sep := byte('[')
+	for i := range list {
+		if i == 0 {
+			r.name(key)
+		}
+		r.b = appendJSON(append(r.b, sep), list[i].Code)
+		sep = ','
 	}
-	return bytes.Clone(append(r.b, '}'))
+	if len(list) > 0 {
+		r.b = append(r.b, ']')
+	}
 }
+
+func (r *record) done() []byte { return append(r.b, '}') }
 
 // appendJSON appends s as a JSON string that encoding/json would write without
 // escaping HTML.
@@ -114,7 +124,7 @@ func appendJSON(b []byte, s string) []byte {
 // recordOf is what the first event of e keeps, and the event that authorizes
 // it: all that counting and proving need, and neither the key nor the echo.
 func recordOf(e *Entry) []byte {
-	var r record
+	r := newRecord(768 + len(e.ChallengeID))
 	r.text("agent", e.Agent)
 	r.text("approval", string(e.ApprovalID))
 	if !e.Slot.IsZero() {
@@ -127,13 +137,9 @@ func recordOf(e *Entry) []byte {
 	if !e.Slot.IsZero() {
 		r.text("owner", e.Owner)
 	}
-	r.list("payees", len(e.Terms.Recipients), func(b []byte, i int) []byte {
-		b = append(b, `"0x`...)
-		b = hex.AppendEncode(b, e.Terms.Recipients[i].Address[:])
-		return append(b, '"')
-	})
+	r.addresses("payees", e.Terms.Recipients)
 	r.hash("policy", e.Policy)
-	r.list("reasons", len(e.Reasons), func(b []byte, i int) []byte { return appendJSON(b, e.Reasons[i].Code) })
+	r.codes("reasons", e.Reasons)
 	r.flag("shared", e.Shared)
 	r.text("slot", e.SlotKey())
 	r.hash("terms", e.TermsHash)
@@ -145,17 +151,18 @@ func recordOf(e *Entry) []byte {
 // authorization is the hash that stands for what may be signed: it covers the
 // terms, the slot, the challenge and the validity.
 func (e *Entry) authorization() payment.Hash {
-	var r record
-	r.text("challenge", e.ChallengeID)
-	r.text("slot", e.SlotKey())
-	r.hash("terms", e.TermsHash)
-	r.instant("valid_before", e.ValidBefore)
-	return sum("canopy.authorization.v1", r.done())
+	var space [1024]byte
+	buf := appendText(space[:0], "canopy.authorization.v1")
+	buf = append(buf, e.TermsHash[:]...)
+	buf = appendText(buf, e.SlotKey())
+	buf = appendText(buf, e.ChallengeID)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(e.ValidBefore.UnixMicro()))
+	return sha256.Sum256(buf)
 }
 
 // record is what the event of a change keeps; spent is the instant stored.
 func (c *Change) record(spent time.Time) []byte {
-	var r record
+	r := newRecord(256)
 	r.flag("assumed", c.Assumed)
 	if c.Receipt != nil {
 		r.text("claim", c.Receipt.Claim.String())

@@ -100,12 +100,6 @@ func (r *Request) check() error {
 	case len(r.Offer.Echo) > payment.MaxEcho:
 		return fmt.Errorf("ledger: the echo is longer than %d bytes", payment.MaxEcho)
 	}
-	facts := r.facts()
-	for _, l := range r.Verdict.Limits {
-		if !l.Scope.Covers(facts) {
-			return fmt.Errorf("ledger: the limit %s (%s) is not one of this payment", l, l.Scope.Key())
-		}
-	}
 	return nil
 }
 
@@ -119,17 +113,17 @@ func clip(s string) string {
 	return s
 }
 
-func (r *Request) facts() policy.Facts {
-	e := Entry{Agent: r.Payment.Agent, Shared: r.Verdict.Shared, Host: r.Payment.Host, Terms: r.Payment.Terms}
-	return e.Facts()
-}
-
 // judge brings the verdict together with the ledger's own opinions that need
 // no earlier payment: freeze, a cost that cannot be counted, a person asked.
 func (s *reserving) judge() error {
-	s.facts = s.r.facts()
 	s.verdict = s.r.Verdict
 	v := &s.verdict
+	s.facts = factsOf(s.r.Payment.Agent, v.Shared, s.r.Payment.Host, s.r.Payment.Terms.Recipients)
+	for i := range v.Limits {
+		if !v.Limits[i].Scope.Covers(s.facts) {
+			return fmt.Errorf("ledger: the limit %s (%s) is not one of this payment", v.Limits[i], v.Limits[i].Scope.Key())
+		}
+	}
 	v.Cost = max(v.Cost, s.r.Payment.Terms.Cost())
 	v.Reasons = append(make([]policy.Reason, 0, len(v.Reasons)+2), v.Reasons...)
 	if v.Status > payment.Allowed {
@@ -181,7 +175,7 @@ func (s *reserving) limits() ([]policy.Use, error) {
 		}
 	}
 	s.verdict = s.verdict.Apply(uses)
-	room, err := c.hasRoom(s.facts, s.verdict.Cost)
+	room, err := c.gather(s.facts, s.verdict.Cost)
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +298,7 @@ func (s *reserving) moveKey(to payment.ID) error {
 	e := *s.outdated
 	e.Key = ""
 	e.Version++
-	var r record
+	r := newRecord(128)
 	r.text("key_moved_to", string(to))
 	return s.tx.Update(&e, newEvent(&e, e.State, ByClient, s.now, r.done()))
 }

@@ -1,3 +1,227 @@
 package ledgertest
 
-func testModel(w *world) {}
+import (
+	"slices"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// model is a naive ledger: a list of payments that every question reads from
+// end to end. It shares no counting code with package ledger, and decides from
+// DESIGN.md section 4 alone.
+type model struct {
+	now  time.Time // of the ledger
+	list []*modelPayment
+}
+
+type modelPayment struct {
+	ledger.Entry // its plain facts
+	expires      time.Time
+	outcome      time.Time
+}
+
+// live lists payments, newest first, after expiring what has expired.
+func (m *model) live() []*modelPayment {
+	for _, p := range m.list {
+		if (p.State == ledger.PendingApproval || p.State == ledger.Approved) && !m.now.Before(p.expires) {
+			p.State = ledger.ApprovalExpired
+		}
+	}
+	out := slices.Clone(m.list)
+	slices.Reverse(out)
+	return out
+}
+
+// use adds up from scratch what counts against l.
+func (m *model) use(l policy.Limit) (u policy.Use) {
+	u.Limit = l
+	for _, p := range m.list {
+		var until time.Time
+		open, live := false, false
+		switch p.State {
+		case ledger.Authorized, ledger.InDoubt, ledger.Claimed:
+			until, open = p.ValidBefore, p.Watched
+			live = open || !until.Before(m.now)
+		case ledger.NeedsOperator:
+			open, live = true, true
+		case ledger.Settled:
+			if until = p.SpentAt; until.IsZero() {
+				until = p.ValidBefore
+			}
+		default:
+			continue
+		}
+		facts := policy.Facts{Agent: p.Agent, Shared: p.Shared, Host: p.Host}
+		for _, r := range p.Terms.Recipients {
+			facts.Payees = append(facts.Payees, r.Address)
+		}
+		counts, err := l.Window.Counts(p.AuthorizedAt, until, open, m.now)
+		if err != nil {
+			panic(err)
+		}
+		if !counts || !l.Scope.Covers(facts) {
+			continue
+		}
+		u.USD += p.Cost
+		u.Count++
+		if live {
+			u.Held += p.Cost
+		}
+	}
+	return u
+}
+
+// decision is what the model expects of a Reserve.
+type decision struct {
+	state  ledger.State // of the entry that comes back
+	id     payment.ID   // of the entry that comes back
+	join   ledger.Join
+	err    error
+	denied []string // codes of every denial, sorted
+	uses   []policy.Use
+}
+
+// reserve decides r as the ledger should, and records it.
+func (m *model) reserve(r ledger.Request) decision {
+	cost, terms, v := r.Payment.Terms.Cost(), r.Payment.Terms.Hash(), r.Verdict
+	var approved, pending *modelPayment
+	asks := func(p *modelPayment) bool { return p.State == ledger.PendingApproval || p.State == ledger.Approved }
+	takesKey := false
+	list := m.live()
+	var holder *modelPayment
+	for _, p := range list {
+		if r.Key != "" && p.Agent == r.Payment.Agent && p.Key == r.Key && !p.State.Freed() {
+			holder = p
+		}
+	}
+	if holder != nil {
+		switch {
+		case holder.Fingerprint != r.Fingerprint:
+			return decision{err: ledger.ErrKeyConflict}
+		case holder.State == ledger.Approved && holder.TermsHash == terms:
+			approved = holder
+		case holder.State == ledger.Approved:
+			takesKey = true
+		case holder.State == ledger.PendingApproval && v.Status == payment.Denied:
+		default:
+			return decision{state: holder.State, id: holder.ID, join: ledger.JoinKey}
+		}
+	}
+	if approved == nil {
+		for _, p := range list {
+			if p.Agent == r.Payment.Agent && p.Fingerprint == r.Fingerprint && m.guards(p, r) {
+				return decision{state: p.State, id: p.ID, join: ledger.JoinGuard}
+			}
+		}
+		for _, p := range list {
+			if p.Agent != r.Payment.Agent || p.Fingerprint != r.Fingerprint || !asks(p) || p.Key != "" && r.Key != "" {
+				continue
+			}
+			if p.State == ledger.PendingApproval && pending == nil {
+				pending = p
+			}
+			if p.State == ledger.Approved && p.TermsHash == terms && approved == nil {
+				approved = p
+			}
+		}
+	}
+	if approved == nil && pending != nil && v.Status != payment.Denied {
+		return decision{state: pending.State, id: pending.ID, join: ledger.JoinEqual}
+	}
+
+	var d decision
+	if v.Status == payment.Denied {
+		d.denied = append(d.denied, "host_denied")
+	}
+	if approved == nil && r.Key == "" && r.Payment.Terms.IsTransfer() {
+		for _, p := range list {
+			if p.Agent == r.Payment.Agent && p.Fingerprint == r.Fingerprint && !p.AuthorizedAt.IsZero() && !p.State.Freed() &&
+				m.now.Sub(p.AuthorizedAt) <= v.DuplicateWindow {
+				d.denied = append(d.denied, ledger.CodeDuplicate)
+				break
+			}
+		}
+	}
+	for _, l := range v.Limits {
+		u := m.use(l)
+		u.Held = 0
+		switch {
+		case l.Counting && u.Count >= l.Count:
+			d.denied = append(d.denied, policy.CodeCountExceeded)
+		case !l.Counting && u.USD+cost > l.USD:
+			d.denied = append(d.denied, policy.CodeCapExceeded)
+		}
+		d.uses = append(d.uses, u)
+	}
+	if len(d.denied) == 0 && v.Status == payment.PendingApproval && approved == nil {
+		n := 0
+		for _, p := range list {
+			if p.Agent == r.Payment.Agent && p.State == ledger.PendingApproval {
+				n++
+			}
+		}
+		if n >= v.MaxPending {
+			d.denied = append(d.denied, ledger.CodeTooManyPending)
+		}
+	}
+	slices.Sort(d.denied)
+	if len(d.denied) > 0 && approved != nil {
+		d.state, d.id = ledger.Approved, approved.ID
+		return d
+	}
+	p := approved
+	if p == nil {
+		p = &modelPayment{Entry: ledger.Entry{ID: r.Payment.ID, Key: r.Key}, expires: m.now.Add(v.ApprovalTTL)}
+		m.list = append(m.list, p)
+	}
+	switch {
+	case len(d.denied) > 0:
+		p.State = ledger.Denied
+	case v.Status == payment.PendingApproval && approved == nil:
+		p.State = ledger.PendingApproval
+	default:
+		p.State = ledger.Authorized
+		p.AuthorizedAt, p.ValidBefore = m.now, m.now.Add(r.Validity).Truncate(time.Second)
+	}
+	if takesKey && p.State != ledger.Denied && p.Key == "" || p.Key == "" && approved != nil {
+		p.Key = r.Key
+	}
+	if takesKey && p.State != ledger.Denied && p.Key == r.Key {
+		holder.Key = ""
+	}
+	p.Agent, p.Shared, p.Host, p.Terms, p.TermsHash = r.Payment.Agent, v.Shared, r.Payment.Host, r.Payment.Terms, terms
+	p.Cost, p.Fingerprint, p.Watched, p.DuplicateWindow = cost, r.Fingerprint, r.Watched, v.DuplicateWindow
+	d.state, d.id = p.State, p.ID
+	return d
+}
+
+// guards reports whether p answers a later equal call.
+func (m *model) guards(p *modelPayment, r ledger.Request) bool {
+	doubt := p.State == ledger.InDoubt || p.State == ledger.NeedsOperator
+	paid := p.State == ledger.Claimed || p.State == ledger.Settled
+	if p.Terms.IsTransfer() && !doubt || !p.Terms.IsTransfer() && (p.Delivered || !doubt && !paid) {
+		return false
+	}
+	safe := p.outcome.Add(p.DuplicateWindow)
+	if p.ValidBefore.After(safe) {
+		safe = p.ValidBefore
+	}
+	return m.now.Before(safe) && (p.Recovered || !r.Began.Before(p.outcome))
+}
+
+// advance records a move that the table allows.
+func (m *model) advance(p *modelPayment, c ledger.Change) {
+	if p.outcome.IsZero() && c.To != ledger.Authorized {
+		p.outcome, p.Recovered = m.now, c.By == ledger.ByRecovery
+	}
+	p.State = c.To
+	p.Delivered = p.Delivered || c.Delivered
+	if c.To == ledger.Settled && !c.SpentAt.IsZero() {
+		if p.SpentAt = c.SpentAt; p.SpentAt.Before(p.AuthorizedAt) {
+			p.SpentAt = p.AuthorizedAt
+		}
+	}
+}
