@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -270,4 +271,13 @@ func (s *safeBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Clone(s.b.String())
+}
+
+// newHTTP2Server serves h over TLS and HTTP/2 on a loopback port.
+func newHTTP2Server(t testing.TB, h http.Handler) *httptest.Server {
+	server := httptest.NewUnstartedServer(h)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
 }
