@@ -90,7 +90,9 @@ func (s *Store) commit(batch []*job) []*job {
 		return answer(batch, fmt.Errorf("sqlite: taking the ledger's lock: %w", err))
 	}
 	defer s.lock.release()
-	batch = s.gather(batch)
+	if batch = s.gather(batch); len(batch) == 0 {
+		return batch
+	}
 	s.owner.turn()
 	if err := s.attempt(batch); err != nil {
 		// One of them is at fault, or all: each has a try of its own.
