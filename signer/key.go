@@ -88,10 +88,13 @@ func newKey(k *ecdsa.PrivateKey) *Key {
 	}
 }
 
-// WithNow returns the same key, judging the deadline of permits by now.
+// WithNow returns the same key, judging the deadline of permits by now, which
+// is time.Now where it is nil.
 func (k *Key) WithNow(now func() time.Time) *Key {
 	c := *k
-	c.now = now
+	if c.now = now; now == nil {
+		c.now = time.Now
+	}
 	return &c
 }
 

@@ -68,10 +68,14 @@ func decrypt(b []byte, password string) (k *Key, err error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: its parameters are malformed", ErrKey)
 	}
-	if d := plain.PrivateKey.D; d.Sign() <= 0 || d.Cmp(crypto.S256().Params().N) >= 0 {
+	// DecryptKey takes any number; ToECDSA takes keys.
+	secret := crypto.FromECDSA(plain.PrivateKey)
+	defer clear(secret)
+	key, err := crypto.ToECDSA(secret)
+	if err != nil {
 		return nil, fmt.Errorf("%w: it is zero or above the order of the curve", ErrKey)
 	}
-	return newKey(plain.PrivateKey), nil
+	return newKey(key), nil
 }
 
 func readKeystore(path string) ([]byte, error) {

@@ -1,6 +1,7 @@
 package signer_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -9,6 +10,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	ethkeystore "github.com/ethereum/go-ethereum/accounts/keystore"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/canopy-go/canopy/signer"
 )
@@ -172,5 +176,36 @@ func TestKeystoreMalformed(t *testing.T) {
 				t.Errorf("the error repeats the file: %v", err)
 			}
 		})
+	}
+}
+
+// A keystore may decrypt to bytes that are no key.
+func TestKeystoreOfNoKey(t *testing.T) {
+	t.Parallel()
+	order := crypto.S256().Params().N
+	for name, secret := range map[string][]byte{
+		"zero":            make([]byte, 32),
+		"the order":       order.Bytes(),
+		"above the order": bytes.Repeat([]byte{0xff}, 32),
+		"short":           {1, 2, 3},
+		"long":            append([]byte{1}, make([]byte, 32)...),
+		"empty":           {},
+	} {
+		sealed, err := ethkeystore.EncryptDataV3(secret, []byte(password), 16, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(map[string]any{"crypto": sealed, "id": "3198bc9c-6672-5ab3-d995-4942343ae5b6", "version": 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "key.json")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		k, err := signer.FromKeystore(path, password)
+		if !errors.Is(err, signer.ErrKey) || k != nil {
+			t.Errorf("%s: %v, %v; want ErrKey", name, k, err)
+		}
 	}
 }
