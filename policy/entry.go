@@ -23,6 +23,9 @@ type entry struct {
 	host       host.Pattern
 	address    payment.Address
 	asset      token // zero for none
+
+	named host.Host // in host, for Lint
+	below bool      // host is *.named
 }
 
 // token is a token as lists name it: by chain and address, never by symbol.
@@ -73,7 +76,10 @@ func (e *entry) parsePart(part string) error {
 		if strings.Contains(value, "//") {
 			return fmt.Errorf(`%q is a URL: write the host alone, like "host:feed.example"`, clip(part))
 		}
-		e.host, err = host.ParsePattern(value)
+		if e.host, err = host.ParsePattern(value); err == nil {
+			value, e.below = strings.CutPrefix(value, "*.")
+			e.named, err = host.Normalize(value)
+		}
 	case kind == "address" && ok:
 		twice, e.hasAddress = e.hasAddress, true
 		e.address, err = payment.ParseAddress(value)
