@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type Chain struct {
 	Token   common.Address
 	Faucet  common.Address // an unlocked account that pays for what the tests send
 	process *process
+
+	sending sync.Mutex // anvil may give two transactions of one account the same nonce
 }
 
 // NewChain starts a chain of the test's own. It ends with the test.
@@ -205,6 +208,8 @@ func (c *Chain) Send(ctx context.Context, from common.Address, data []byte) (Rec
 
 // SendAnyway is Send without asking first, so a call that reverts is mined with status 0.
 func (c *Chain) SendAnyway(ctx context.Context, from common.Address, data []byte) (Receipt, error) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
 	var hash common.Hash
 	if err := c.RPC(ctx, &hash, "eth_sendTransaction", map[string]any{
 		"from": from, "to": c.Token, "data": hexutil.Bytes(data), "gas": hexutil.Uint64(500_000),

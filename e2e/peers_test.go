@@ -28,10 +28,13 @@ type Peers struct {
 }
 
 // shared are the peers of every test that does not move the chain's clock or hold its blocks. TestMain
-// starts them.
+// starts them, unless this process is a child of the tests.
 var shared *Peers
 
 func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		os.Exit(child())
+	}
 	var err error
 	if shared, err = startPeers(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -39,6 +42,9 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	shared.Stop()
+	if binaryDir != "" {
+		os.RemoveAll(binaryDir)
+	}
 	os.Exit(code)
 }
 
