@@ -297,3 +297,34 @@ func TestF15_SettlementPending(t *testing.T) {
 		})
 	})
 }
+
+// "Nonce already used" of bytes that never left before proves nothing: the
+// seller is asked once more. Afterwards it counts as a claim.
+func TestF5_NonceUsedIsAClaimOnlyAfterASending(t *testing.T) {
+	used := func() canopytest.Fault {
+		return canopytest.Instead("nonce used", canopytest.OnPaid, func(x *canopytest.Exchange) canopytest.Answer {
+			return x.Challenge("invalid_exact_evm_nonce_already_used")
+		})
+	}
+	for name, tc := range map[string]struct {
+		rule canopytest.Rule
+		paid bool
+	}{"once": {canopytest.First(used()), true}, "always": {canopytest.Always(used()), false}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, setup{})
+				s, url := w.sells(dime, tc.rule)
+				if g := w.get(url); tc.paid {
+					w.bought(g)
+				} else {
+					as[*canopy.PaidError](t, g.err)
+				}
+				if n := s.Count("").Paid; n != 2 {
+					t.Errorf("sent %d times, want 2", n)
+				}
+				w.handed(s, 1)
+				w.counted(dime)
+			})
+		})
+	}
+}
