@@ -137,7 +137,7 @@ func shrink(d dice, t *policy.Table) string {
 // into one; and the order in which lists are written decides nothing.
 func TestDenyMonotone(t *testing.T) {
 	t.Parallel()
-	cases, seed := 10_000, uint64(time.Now().UnixNano())
+	cases, seed := 5_000, uint64(time.Now().UnixNano())
 	if raceEnabled {
 		cases /= 10
 	}
