@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/approvals"
@@ -49,6 +50,7 @@ type world struct {
 	wire   *canopytest.Recorder // below the client
 	logs   *safeBuffer
 	client *canopy.Client
+	skew   time.Duration // for a client whose clock is not the ledger's
 }
 
 // setup is what a test may change of a world; zero fields are the defaults.
