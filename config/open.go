@@ -45,10 +45,19 @@ func (f *File) Open(ctx context.Context, agent string) (*Client, error) {
 	return f.client(key, key.Address(), agent)
 }
 
-// View returns a client that judges and reads as the one of Open does, and
-// cannot sign: it asks for no password. Where the account cannot be told
-// without one, it asks as Open does.
-func (f *File) View(ctx context.Context, agent string) (*Client, error) {
+// View is what can be asked without a key: it judges and reads as a client
+// does, and has no way to pay.
+type View struct {
+	Store ledger.Store
+	File  *File
+
+	client *Client
+}
+
+// View opens the ledger and what judges, and asks for no password; only where
+// the keystore does not tell its account, it asks as Open does. The caller
+// closes it.
+func (f *File) View(ctx context.Context, agent string) (*View, error) {
 	account, err := f.Account()
 	switch {
 	case errors.Is(err, errLocked):
@@ -60,10 +69,34 @@ func (f *File) View(ctx context.Context, agent string) (*Client, error) {
 	case err != nil:
 		return nil, err
 	}
-	if account.IsZero() {
-		return f.client(nil, account, agent)
+	var key payment.Signer
+	if !account.IsZero() {
+		key = viewer{account}
 	}
-	return f.client(viewer{account}, account, agent)
+	c, err := f.client(key, account, agent)
+	if err != nil {
+		return nil, err
+	}
+	return &View{Store: c.Store, File: f, client: c}, nil
+}
+
+// Close closes the ledger.
+func (v *View) Close() error { return v.client.Close() }
+
+// Address is the account that a client of Open would pay from.
+func (v *View) Address() payment.Address { return v.client.Address() }
+
+// Budget is canopy.Client.Budget.
+func (v *View) Budget(ctx context.Context) (canopy.Budget, error) { return v.client.Budget(ctx) }
+
+// CheckURL is canopy.Client.CheckURL.
+func (v *View) CheckURL(ctx context.Context, rawURL string, opts ...canopy.Option) (canopy.Check, error) {
+	return v.client.CheckURL(ctx, rawURL, opts...)
+}
+
+// Preview is canopy.Client.Preview.
+func (v *View) Preview(ctx context.Context, t canopy.Transfer) (canopy.Result, error) {
+	return v.client.Preview(ctx, t)
 }
 
 // OpenLedger opens the ledger alone. It asks for no secret.

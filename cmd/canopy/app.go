@@ -164,11 +164,11 @@ func (a *app) client(ctx context.Context, f *config.File) (*config.Client, error
 	return opened(f.Open(ctx, a.agentName()))
 }
 
-func (a *app) view(ctx context.Context, f *config.File) (*config.Client, error) {
+func (a *app) view(ctx context.Context, f *config.File) (*config.View, error) {
 	return opened(f.View(ctx, a.agentName()))
 }
 
-func opened(c *config.Client, err error) (*config.Client, error) {
+func opened[T any](c *T, err error) (*T, error) {
 	if err != nil {
 		return nil, exit{codeUsage, err}
 	}
