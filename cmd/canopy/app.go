@@ -177,15 +177,20 @@ func opened[T any](c *T, err error) (*T, error) {
 
 // store opens the ledger.
 func (a *app) store() (ledger.Store, error) {
+	_, s, err := a.fileAndStore()
+	return s, err
+}
+
+func (a *app) fileAndStore() (*config.File, ledger.Store, error) {
 	f, err := a.load()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := f.OpenLedger()
 	if err != nil {
-		return nil, exit{codeUsage, err}
+		return nil, nil, exit{codeUsage, err}
 	}
-	return s, nil
+	return f, s, nil
 }
 
 // printJSON writes v on standard output.

@@ -5,8 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/canopy-go/canopy/config"
+	"github.com/canopy-go/canopy/internal/host"
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 )
 
 func (a *app) approvalsShowCommand() *cobra.Command {
@@ -16,7 +20,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 		Example: "  canopy approvals show appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.store()
+			f, s, err := a.fileAndStore()
 			if err != nil {
 				return err
 			}
@@ -25,19 +29,23 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			why, err := a.blocked(c.Context(), f, s, ap)
+			if err != nil {
+				return err
+			}
 			if a.json {
-				return a.printJSON(shape.ApprovalOf(ap, e, blocked(c.Context(), s, ap)))
+				return a.printJSON(shape.ApprovalOf(ap, e, why != ""))
 			}
 			a.printTerms(c.Context(), s, ap)
-			a.next(shape.Next(ap, e, blocked(c.Context(), s, ap)), ap, e)
+			a.next(ap, e, why)
 			return nil
 		},
 	}
 }
 
-// next says what to do about an approval.
-func (a *app) next(next string, ap ledger.Approval, e ledger.Entry) {
-	switch next {
+// next says what to do about an approval; why is what blocks its payment now.
+func (a *app) next(ap ledger.Approval, e ledger.Entry, why string) {
+	switch shape.Next(ap, e, why != "") {
 	case shape.NextWait:
 		if ap.Status == ledger.ApprovalPending {
 			a.note("Rule on it with: canopy approvals approve %s, or deny", ap.ID)
@@ -47,7 +55,7 @@ func (a *app) next(next string, ap ledger.Approval, e ledger.Entry) {
 	case shape.NextFetch, shape.NextPay:
 		a.note("The agent's same call again pays it, once, before %s.", moment(ap.ExpiresAt))
 	case shape.NextRetryLater:
-		a.note("Approved, and it cannot be paid now: agent %s is frozen.", show(ap.Agent, 100))
+		a.note("Approved, and not to be paid now: %s", show(why, 400))
 	case shape.NextPaid:
 		a.note("Paid: canopy ledger show %s", e.ID)
 	case shape.NextInDoubt:
@@ -55,12 +63,29 @@ func (a *app) next(next string, ap ledger.Approval, e ledger.Entry) {
 	}
 }
 
-// blocked reports whether the agent's payments are stopped.
-func blocked(ctx context.Context, s ledger.Store, ap ledger.Approval) bool {
-	f, ok := s.(ledger.Freezer)
-	if !ok {
-		return false
+// blocked tells why a granted approval could not be carried out now, a full cap
+// or a freeze, and "" where it could. Nothing is reserved.
+func (a *app) blocked(ctx context.Context, f *config.File, s ledger.Store, ap ledger.Approval) (string, error) {
+	if ap.Status != ledger.ApprovalGranted || !ap.UsedAt.IsZero() {
+		return "", nil
 	}
-	frozen, _, err := f.Frozen(ctx, ap.Agent)
-	return err != nil || frozen
+	if fr, ok := s.(ledger.Freezer); ok {
+		if frozen, why, err := fr.Frozen(ctx, ap.Agent); frozen || err != nil {
+			return "frozen: " + why, err
+		}
+	}
+	p := payment.Payment{ID: ap.Payment, Agent: ap.Agent, Terms: ap.Terms, Purpose: ap.Purpose}
+	if o, err := host.ParseOrigin(ap.Terms.Origin); err == nil {
+		p.Host, p.Port = o.Host, o.Port
+	}
+	now := a.now()
+	v := f.Policy.Evaluate(p, now, policy.History{})
+	uses, err := s.Use(ctx, v.Limits, now)
+	if err != nil {
+		return "", err
+	}
+	if v = v.Apply(uses); v.Status == payment.Denied {
+		return v.Reason(), nil
+	}
+	return "", nil
 }

@@ -20,7 +20,7 @@ nothing. It exits 0 for approved, 4 for denied or expired, 3 where it still wait
 		Example: "  canopy approvals wait appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --timeout 5m",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.store()
+			f, s, err := a.fileAndStore()
 			if err != nil {
 				return err
 			}
@@ -41,11 +41,15 @@ nothing. It exits 0 for approved, 4 for denied or expired, 3 where it still wait
 			case ledger.ApprovalRefused, ledger.ApprovalLapsed:
 				a.code = codeDenied
 			}
+			why, err := a.blocked(c.Context(), f, s, ap)
+			if err != nil {
+				return err
+			}
 			if a.json {
-				return a.printJSON(shape.ApprovalOf(ap, e, blocked(c.Context(), s, ap)))
+				return a.printJSON(shape.ApprovalOf(ap, e, why != ""))
 			}
 			a.fields("approval", string(ap.ID), "status", ap.Status.String(), "by", ap.By, "comment", ap.Comment)
-			a.next(shape.Next(ap, e, blocked(c.Context(), s, ap)), ap, e)
+			a.next(ap, e, why)
 			return nil
 		},
 	}

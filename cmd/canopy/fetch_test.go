@@ -112,6 +112,11 @@ func TestFetchPendingThenApproved(t *testing.T) {
 	if v := w.want(0, "approvals", "wait", id, "--json").object(t); v["next"] != "call_canopy_fetch" || v["status"] != "approved" {
 		t.Errorf("got %v", v)
 	}
+	w.want(0, "freeze", "--reason", "a moment")
+	if v := w.want(0, "approvals", "show", id, "--json").object(t); v["next"] != "retry_later" {
+		t.Errorf("while frozen: %v", v)
+	}
+	w.want(0, "unfreeze", "--reason", "over")
 	w.want(0, "fetch", w.url+"/dear")
 	w.chain.AssertSpent(t, w.payer, 150*payment.Cent)
 	v = w.want(0, "approvals", "show", id, "--json").object(t)
@@ -120,6 +125,25 @@ func TestFetchPendingThenApproved(t *testing.T) {
 	}
 	r = w.want(0, "ledger", "show", id)
 	contains(t, r.out, "claimed", "Amount $1.50 exceeds approval threshold of $1", "authorized -> claimed", "HTTP 200")
+}
+
+// An approved payment that no longer fits keeps its approval.
+func TestApprovedButFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testPolicy, route("GET /dear", 150*payment.Cent), route("GET /dollar", payment.Dollar))
+	id := w.want(3, "fetch", w.url+"/dear", "--json").object(t)["approval_id"].(string)
+	w.want(0, "approvals", "approve", id, "--yes", "--by", "ana")
+	w.want(0, "fetch", w.url+"/dollar")
+	w.want(0, "fetch", w.url+"/dollar")
+	if v := w.want(0, "approvals", "show", id, "--json").object(t); v["next"] != "retry_later" || v["status"] != "approved" {
+		t.Errorf("got %v", v)
+	}
+	contains(t, w.want(0, "approvals", "wait", id).err, "Spend cap exceeded: $2.00 + $1.50 > $3 / 24h")
+	w.want(4, "fetch", w.url+"/dear")
+	if v := w.want(0, "approvals", "show", id, "--json").object(t); v["next"] != "retry_later" {
+		t.Errorf("after the denial: %v", v)
+	}
+	w.chain.AssertSpent(t, w.payer, 2*payment.Dollar)
 }
 
 func TestFetchWaits(t *testing.T) {
