@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/canopy-go/canopy/config"
+	"github.com/canopy-go/canopy/policy"
 )
 
 func (a *app) policyCommand() *cobra.Command {
@@ -19,15 +20,24 @@ type linted struct {
 	OK       bool      `json:"ok"`
 	File     string    `json:"file"`
 	Problems []problem `json:"problems"` // why it is not a policy
-	Findings []problem `json:"findings"` // what is legal and rarely meant
+	Findings []finding `json:"findings"` // what is legal and should be known
+}
+
+type finding struct {
+	Level policy.Level `json:"level"` // note, warning or error
+	Code  string       `json:"code"`
+	Table *string      `json:"table"` // null for the document and [org]
+	Line  int          `json:"line"`  // 0 where it has none
+	Text  string       `json:"text"`
 }
 
 func (a *app) policyLintCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "lint [FILE]",
 		Short: "Read a policy and tell what is wrong, or legal and rarely meant",
-		Long: `Lint reads the policy in FILE, or in the configuration. It exits 2 where it is no
-policy, and 0 where there are only findings.`,
+		Long: `Lint reads the policy in FILE, or in the configuration, and tells what each agent
+can spend at worst. It exits 2 where it is no policy, and 1 where no payment, or
+none of some kind, can ever pass.`,
 		Example: `  canopy policy lint
   canopy policy lint staging.toml --json`,
 		Args: cobra.MaximumNArgs(1),
@@ -39,7 +49,7 @@ policy, and 0 where there are only findings.`,
 			if _, err := os.Stat(path); err != nil {
 				return exit{codeUsage, err}
 			}
-			out := linted{File: path, Problems: []problem{}, Findings: []problem{}}
+			out := linted{File: path, Problems: []problem{}, Findings: []finding{}}
 			f, err := config.Load(path)
 			var bad *config.Error
 			switch {
@@ -51,17 +61,30 @@ policy, and 0 where there are only findings.`,
 			case err != nil:
 				return exit{codeUsage, err}
 			default:
-				out.Findings = append(out.Findings, findings(f)...)
+				for _, l := range policy.Lint(f.Policy) {
+					w := finding{Level: l.Level, Code: l.Code, Line: l.Line, Text: l.Text}
+					if l.Table != "" {
+						w.Table = &l.Table
+					}
+					if l.Level == policy.Fault {
+						a.code = codeFailed
+					}
+					out.Findings = append(out.Findings, w)
+				}
 			}
-			out.OK = err == nil
+			out.OK = a.code == codeDone
 			if a.json {
 				return a.printJSON(out)
 			}
 			if err != nil {
 				return exit{codeUsage, err}
 			}
-			for _, p := range out.Findings {
-				a.printf("%s: %s\n", place(path, p), show(p.Text, 500))
+			for _, w := range out.Findings {
+				key := ""
+				if w.Table != nil {
+					key = "policy." + *w.Table
+				}
+				a.printf("%s: %s: %s (%s)\n", place(path, problem{w.Line, key, w.Text}), a.colour(levelColour(w.Level), w.Level.String()), show(w.Text, 500), w.Code)
 			}
 			if len(out.Findings) == 0 {
 				a.printf("%s: nothing to say against it.\n", show(path, 300))
@@ -81,8 +104,12 @@ func place(path string, p problem) string {
 	return show(path, 500)
 }
 
-// findings are what the policy's own check says.
-func findings(f *config.File) []problem {
-	var out []problem
-	return out
+func levelColour(l policy.Level) string {
+	switch l {
+	case policy.Fault:
+		return red
+	case policy.Warning:
+		return yellow
+	}
+	return green
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/canopy-go/canopy/config"
+	"github.com/canopy-go/canopy/policy"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -80,6 +81,11 @@ func (a *app) lookAt(f *config.File, out *checked) {
 	out.Notes = append(out.Notes, f.Notes...)
 	out.Agents = append(out.Agents, f.Policy.Agents()...)
 	out.Ledger, out.Policy = f.Ledger.Path, f.Policy.Hash().String()
+	for _, l := range policy.Lint(f.Policy) {
+		if l.Level > policy.Note {
+			out.Warnings = append(out.Warnings, "policy: "+l.String())
+		}
+	}
 	t := f.Treasury
 	account, err := f.Account()
 	switch {
