@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,7 +61,7 @@ func floor(b *testing.B, dir string) time.Duration {
 	defer os.Remove(f.Name())
 	defer f.Close()
 	buf := make([]byte, 16<<10)
-	const rounds = 100
+	const rounds = 30
 	start := time.Now()
 	for range rounds {
 		if _, err := f.Write(buf); err != nil {
@@ -73,17 +74,15 @@ func floor(b *testing.B, dir string) time.Duration {
 	return time.Since(start) / rounds
 }
 
-// payers runs f b.N times on so many goroutines.
-func payers(b *testing.B, n int, f func(i int)) {
-	b.Helper()
+// payers runs f so many times on n goroutines.
+func payers(times, n int, f func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	b.ResetTimer()
 	for range n {
 		wg.Go(func() {
 			for {
 				i := int(next.Add(1))
-				if i > b.N {
+				if i > times {
 					return
 				}
 				f(i)
@@ -91,27 +90,56 @@ func payers(b *testing.B, n int, f func(i int)) {
 		})
 	}
 	wg.Wait()
-	b.StopTimer()
 }
 
-// BenchmarkReserve is the reservation alone, with its floor beside it: what a
-// bare append and sync costs on the same disk at the same time.
+// BenchmarkReserve is the reservation alone, under a key, on a ledger of 1,000
+// past payments and on one of 1,000,000, in rounds that take turns, with a bare
+// append and sync of the same disk in each round. Figures are medians.
 func BenchmarkReserve(b *testing.B) {
-	for _, n := range []int{1_000, 1_000_000} {
-		if n > 1_000 && testing.Short() {
-			continue
-		}
+	sizes := []int{1_000, 1_000_000}
+	if testing.Short() {
+		sizes[1] = 20_000
+	}
+	var stores []*Store
+	for _, n := range sizes {
 		path := newPath(b)
 		past(b, path, n)
-		s := open(b, path, Options{})
-		for _, p := range []int{1, 64} {
-			b.Run(fmt.Sprintf("past=%d/payers=%d", n, p), func(b *testing.B) {
-				b.ReportAllocs()
-				payers(b, p, func(i int) { pay(b, s, request(time.Now(), uint64(i), plain...)) })
-				b.ReportMetric(float64(floor(b, filepath.Dir(path)).Nanoseconds()), "floor-ns")
-			})
-		}
+		stores = append(stores, open(b, path, Options{}))
 	}
+	var n atomic.Uint64
+	for _, p := range []int{1, 64} {
+		b.Run(fmt.Sprintf("payers=%d", p), func(b *testing.B) {
+			each := 100 * min(p, 30)
+			var wall, cpu [2][]float64
+			var floors []float64
+			for b.Loop() {
+				for i, s := range stores {
+					c, t := cpuTime(), time.Now()
+					payers(each, p, func(int) {
+						r := request(time.Now(), n.Add(1), plain...)
+						r.Key = r.Payment.Terms.Target
+						pay(b, s, r)
+					})
+					wall[i] = append(wall[i], float64(time.Since(t))/float64(each))
+					cpu[i] = append(cpu[i], float64(cpuTime()-c)/float64(each))
+				}
+				floors = append(floors, float64(floor(b, filepath.Dir(stores[0].path))))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(wall[0]), "ns/small")
+			b.ReportMetric(median(wall[1]), "ns/large")
+			b.ReportMetric(median(cpu[0]), "cpu-ns/small")
+			b.ReportMetric(median(cpu[1]), "cpu-ns/large")
+			b.ReportMetric(median(cpu[1])/median(cpu[0]), "cpu-ratio")
+			b.ReportMetric(median(wall[1])/median(wall[0]), "ratio")
+			b.ReportMetric(median(floors), "floor-ns")
+		})
+	}
+}
+
+func median(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // BenchmarkPay is a reservation and its outcome: two commits.
@@ -123,7 +151,9 @@ func BenchmarkPay(b *testing.B) {
 		b.Run(fmt.Sprintf("payers=%d", p), func(b *testing.B) {
 			b.ReportAllocs()
 			cpu := cpuTime()
-			payers(b, p, func(i int) { claim(b, s, pay(b, s, request(time.Now(), uint64(i), plain...))) })
+			b.ResetTimer()
+			payers(b.N, p, func(i int) { claim(b, s, pay(b, s, request(time.Now(), uint64(i), plain...))) })
+			b.StopTimer()
 			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N), "cpu-ns/op")
 			b.ReportMetric(float64(floor(b, filepath.Dir(path)).Nanoseconds()), "floor-ns")
 		})
