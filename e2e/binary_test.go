@@ -67,14 +67,18 @@ type ran struct {
 	out, err string
 }
 
-// run runs the program. It fails t if the exit code is another, or if the key is shown.
+// run runs the program and fails t if the exit code is another.
 func (sh *shell) run(t testing.TB, code int, args ...string) ran {
 	t.Helper()
-	return sh.interrupted(t, 0, code, args...)
+	r := sh.exec(t, 0, args...)
+	if r.code != code {
+		t.Errorf("%s\nwant exit code %d", r, code)
+	}
+	return r
 }
 
-// interrupted is run with Ctrl-C after some time, where that is not 0.
-func (sh *shell) interrupted(t testing.TB, after time.Duration, code int, args ...string) ran {
+// exec runs the program, with Ctrl-C after some time where that is not 0.
+func (sh *shell) exec(t testing.TB, after time.Duration, args ...string) ran {
 	t.Helper()
 	cmd := exec.Command(sh.path, args...)
 	cmd.Dir = sh.dir
@@ -93,12 +97,10 @@ func (sh *shell) interrupted(t testing.TB, after time.Duration, code int, args .
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
+		t.Errorf("canopy: %v", err)
+		return ran{args: args, code: -1}
 	}
 	r := ran{args, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
-	if r.code != code {
-		t.Errorf("%s\nwant exit code %d", r, code)
-	}
 	if strings.Contains(strings.ToLower(r.out+r.err), sh.payer.HexKey()[2:]) {
 		t.Errorf("%s\nit shows the key", r)
 	}
@@ -295,9 +297,72 @@ func TestBinaryPays(t *testing.T) {
 	})
 }
 
+// TestBinaryWaits starts a fetch that waits, and approves it from another process.
+func TestBinaryWaits(t *testing.T) {
+	s := shared.V2
+	sh := newShell(t, shared.Chain, shellPolicy, allowLoopback, 20_000_000)
+	defer sh.reckon(t)
+	sh.chain.Moves(t, s.PayTo, 6_000_000, func() {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r := sh.run(t, 0, "fetch", "--wait", "20s", s.URL+"/six").has(t, "paid $6.00")
+			if r.out != `{"path":"/six","query":{}}` {
+				t.Errorf("%s", r)
+			}
+		}()
+		defer func() { <-done }()
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			var list []struct{ ApprovalID string }
+			sh.run(t, 0, "approvals", "list", "--json").json(t, &list)
+			if len(list) == 1 {
+				sh.run(t, 0, "approvals", "approve", list[0].ApprovalID, "--by", "ana", "--yes")
+				return
+			}
+		}
+		t.Error("no approval to rule on")
+	})
+	sh.chain.Moves(t, s.PayTo, 0, func() {
+		sh.run(t, 3, "fetch", "--ask", "--wait", "200ms", s.URL+"/cent").has(t, "waits for approval")
+	})
+}
+
+// TestBinaryAtOnce runs the program twelve times at once, on an account that had no ledger yet: exactly what
+// fits is bought.
+func TestBinaryAtOnce(t *testing.T) {
+	eachSeller(t, func(t *testing.T, s *Seller) {
+		sh := newShell(t, shared.Chain, shellPolicy, allowLoopback, 50_000_000)
+		defer sh.reckon(t)
+		sh.chain.Moves(t, s.PayTo, 8_000_000, func() {
+			var wg sync.WaitGroup
+			codes := make([]int, 12)
+			for i := range codes {
+				wg.Go(func() {
+					r := sh.exec(t, 0, "fetch", s.URL+"/two")
+					if codes[i] = r.code; r.code == 4 {
+						r.has(t, "denied: Spend cap exceeded: $8.00 + $2.00 > $9 / 24h")
+					} else if r.code != 0 {
+						t.Errorf("%s", r)
+					}
+				})
+			}
+			wg.Wait()
+			bought := 0
+			for _, code := range codes {
+				if code == 0 {
+					bought++
+				}
+			}
+			if bought != 4 {
+				t.Errorf("%d bought, want 4", bought)
+			}
+		})
+	})
+}
+
 // TestBinaryTellsDoubt has the exit codes of payments that did not end well.
 func TestBinaryTellsDoubt(t *testing.T) {
-	eachSeller(t, func(t *testing.T, s *Seller) {
+	ownSellers(t, func(t *testing.T, s *Seller) {
 		sh := newShell(t, shared.Chain, shellPolicy, allowLoopback, 1_000_000)
 		defer sh.reckon(t)
 		var doubt struct {
@@ -313,7 +378,7 @@ func TestBinaryTellsDoubt(t *testing.T) {
 			}
 		})
 		sh.chain.Moves(t, s.PayTo, 10_000, func() {
-			sh.run(t, 5, "fetch", "--json", "--max-time", "0.5", s.URL+"/slow").json(t, &doubt)
+			sh.run(t, 5, "fetch", "--json", "--max-time", "1", s.URL+"/slow").json(t, &doubt)
 			if doubt.Status != "error" || doubt.Code != "in_doubt" || doubt.AmountUSD != "0.01" || doubt.SafeAfter.Before(time.Now()) {
 				t.Errorf("%+v", doubt)
 			}
@@ -324,7 +389,10 @@ func TestBinaryTellsDoubt(t *testing.T) {
 			sh.run(t, code, "fetch", s.URL+"/slow").has(t, doubt.TransactionID)
 		})
 		sh.chain.Moves(t, s.PayTo, 10_000, func() {
-			sh.interrupted(t, 500*time.Millisecond, 5, "fetch", s.URL+"/slow?ctrl-c").has(t, "is in doubt", "interrupt")
+			r := sh.exec(t, time.Second, "fetch", s.URL+"/slow?ctrl-c").has(t, "is in doubt", "interrupt")
+			if r.code != 5 {
+				t.Errorf("%s\nwant exit code 5", r)
+			}
 			sh.chain.settled(t, sh.payer.Address)
 		})
 		if s.Version == 2 {

@@ -108,6 +108,35 @@ func (b *buyer) get(t testing.TB, url string, opts ...canopy.Option) (*http.Resp
 	return fetch(t, b.Client, http.MethodGet, url, nil, opts...)
 }
 
+// hangUp fetches a URL and leaves some time after the authorization did. It returns the call's error.
+func (b *buyer) hangUp(t testing.TB, after time.Duration, url, key string) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, err := b.setup.client(b.store, roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.Header.Get("Payment-Signature")+req.Header.Get("X-Payment") != "" {
+			time.AfterFunc(after, cancel)
+		}
+		return http.DefaultTransport.RoundTrip(req)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Fetch(ctx, req, canopy.WithKey(key))
+	if err == nil {
+		resp.Body.Close()
+	}
+	return err
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
 func fetch(
 	t testing.TB, c *canopy.Client, method, url string, body io.Reader, opts ...canopy.Option,
 ) (*http.Response, string, error) {
@@ -264,12 +293,23 @@ func (c *Chain) settled(t testing.TB, payer common.Address) {
 	}
 }
 
-// eachSeller runs f against both sellers at the same time; their payees differ.
+// eachSeller runs f against both shared sellers at the same time; their payees differ.
 func eachSeller(t *testing.T, f func(t *testing.T, s *Seller)) {
 	for _, version := range []int{2, 1} {
 		t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) {
 			t.Parallel()
 			f(t, shared.Seller(version))
+		})
+	}
+}
+
+// ownSellers runs f against sellers of its own, beside other tests.
+func ownSellers(t *testing.T, f func(t *testing.T, s *Seller)) {
+	t.Parallel()
+	for _, version := range []int{2, 1} {
+		t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) {
+			t.Parallel()
+			f(t, NewSeller(t, shared.Chain, version))
 		})
 	}
 }

@@ -147,6 +147,7 @@ max_payment = "$10"
 caps        = ["$0.01 / 24h"]
 allow       = ["host:127.0.0.1"]
 `
+	t.Parallel()
 	p := NewPeers(t)
 	for _, version := range []int{2, 1} {
 		t.Run(map[int]string{1: "v1", 2: "v2"}[version], func(t *testing.T) {
@@ -159,30 +160,19 @@ allow       = ["host:127.0.0.1"]
 					release()
 				}
 			}()
-			call := func(within time.Duration, path, key string) (*http.Response, error) {
-				ctx, cancel := context.WithTimeout(t.Context(), within)
-				defer cancel()
-				req, _ := http.NewRequest(http.MethodGet, s.URL+path, nil)
-				resp, err := b.Fetch(ctx, req, canopy.WithKey(key))
-				if err == nil {
-					defer resp.Body.Close()
-					io.Copy(io.Discard, resp.Body)
-				}
-				return resp, err
-			}
 			var doubt *canopy.InDoubtError
 			p.Chain.Moves(t, s.PayTo, 0, func() {
-				_, err := call(time.Second, "/cent", "held")
-				if !errors.As(err, &doubt) || !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatalf("got %v, want *InDoubtError for the deadline", err)
+				err := b.hangUp(t, 500*time.Millisecond, s.URL+"/cent", "held")
+				if !errors.As(err, &doubt) || !errors.Is(err, context.Canceled) {
+					t.Fatalf("got %v, want *InDoubtError for the hang-up", err)
 				}
-				_, err = call(time.Second, "/subcent", "other")
+				_, _, err = b.get(t, s.URL+"/subcent")
 				if d := denied(t, err, "cap_exceeded"); d.Result.Reason != "Spend cap exceeded: $0.01 + $0.0005 > $0.01 / 24h" {
 					t.Errorf("reason %q", d.Result.Reason)
 				}
 				// Asked again, the v2 seller finds the transaction that is under way and says that the
 				// nonce is used, which is a claim; the v1 seller says nothing.
-				_, err = call(time.Second, "/cent", "held")
+				err = b.hangUp(t, 500*time.Millisecond, s.URL+"/cent", "held")
 				var made *canopy.PaidError
 				if !errors.As(err, &made) && !errors.As(err, &doubt) {
 					t.Errorf("asking again: %v", err)
@@ -228,5 +218,86 @@ func TestPayFrozenBetween(t *testing.T) {
 		if pong, err := b.Ping(t.Context()); err != nil || pong.Status != "frozen" || pong.Frozen != "a strange price" {
 			t.Errorf("ping %+v, %v", pong, err)
 		}
+	})
+}
+
+// TestPayFromAnEmptyAccount is refused for want of money. That is not the end: the authorization is alive,
+// and the same call, asked again when there is money, sends the same bytes, which pay once.
+func TestPayFromAnEmptyAccount(t *testing.T) {
+	eachSeller(t, func(t *testing.T, s *Seller) {
+		b := newBuyer(t, shared.Chain, generous, 0)
+		var doubt *canopy.InDoubtError
+		b.chain.Moves(t, s.PayTo, 0, func() {
+			_, _, err := b.get(t, s.URL+"/cent")
+			if !errors.As(err, &doubt) || doubt.Phase != canopy.RefusedAfter || doubt.Code == "" {
+				t.Fatalf("got %v, want *InDoubtError with the seller's refusal", err)
+			}
+		})
+		b.chain.Mint(t, b.payer, 30_000)
+		b.wallet = 30_000
+		b.chain.Moves(t, s.PayTo, 10_000, func() {
+			resp, _, err := b.get(t, s.URL+"/cent")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := paid(t, resp, ledger.Claimed, 10_000); r.PaymentID != doubt.Result.PaymentID {
+				t.Errorf("payment %s, want %s", r.PaymentID, doubt.Result.PaymentID)
+			}
+		})
+		// It was delivered, so an equal call buys again.
+		b.chain.Moves(t, s.PayTo, 10_000, func() {
+			if _, _, err := b.get(t, s.URL+"/cent"); err != nil {
+				t.Error(err)
+			}
+		})
+		b.spent(t, 20_000)
+	})
+}
+
+// TestPayAfterDeadBytes lets an authorization die unused. Without a chain to ask its price stays counted as
+// spent, and an equal call is a new payment only after SafeAfter.
+func TestPayAfterDeadBytes(t *testing.T) {
+	const doc = `
+[policy.default]
+max_payment      = "$10"
+caps             = ["$0.02 / 24h"]
+allow            = ["host:127.0.0.1"]
+max_validity     = "12s"
+duplicate_window = "1s"
+`
+	ownSellers(t, func(t *testing.T, s *Seller) {
+		b := newBuyer(t, shared.Chain, doc, 0)
+		_, _, err := b.get(t, s.URL+"/cent")
+		var first, again *canopy.InDoubtError
+		if !errors.As(err, &first) {
+			t.Fatalf("got %v, want *InDoubtError", err)
+		}
+		e, err := b.store.Entry(t.Context(), first.Result.PaymentID)
+		if err != nil || !first.SafeAfter.Equal(e.ValidBefore) && !first.SafeAfter.Equal(e.OutcomeAt.Add(time.Second)) {
+			t.Errorf("safe after %v, %v, want the end of its validity, %v", first.SafeAfter, err, e.ValidBefore)
+		}
+		b.chain.Mint(t, b.payer, 30_000)
+		b.wallet = 30_000
+		time.Sleep(time.Until(e.ValidBefore) - 9*time.Second) // too little of its validity is left to send it
+		b.chain.Moves(t, s.PayTo, 0, func() {
+			if _, _, err = b.get(t, s.URL+"/cent"); !errors.As(err, &again) || again.Result.PaymentID != first.Result.PaymentID {
+				t.Fatalf("got %v, want *InDoubtError of %s", err, first.Result.PaymentID)
+			}
+		})
+		time.Sleep(time.Until(again.SafeAfter) + 100*time.Millisecond)
+		b.chain.Moves(t, s.PayTo, 10_000, func() {
+			resp, _, err := b.get(t, s.URL+"/cent")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := paid(t, resp, ledger.Claimed, 10_000); r.PaymentID == first.Result.PaymentID {
+				t.Error("the dead payment was paid")
+			}
+			_, _, err = b.get(t, s.URL+"/cent")
+			if d := denied(t, err, "cap_exceeded"); d.Result.Reason != "Spend cap exceeded: $0.02 + $0.01 > $0.02 / 24h" {
+				t.Errorf("reason %q", d.Result.Reason)
+			}
+		})
+		b.spent(t, 10_000)
 	})
 }

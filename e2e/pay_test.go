@@ -483,16 +483,13 @@ func TestPayByKey(t *testing.T) {
 // nothing more.
 func TestPayAndHangUp(t *testing.T) {
 	const key = "slow-1"
-	eachSeller(t, func(t *testing.T, s *Seller) {
+	ownSellers(t, func(t *testing.T, s *Seller) {
 		b := newBuyer(t, shared.Chain, generous, 1_000_000)
 		b.chain.Moves(t, s.PayTo, 10_000, func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
-			defer cancel()
-			req, _ := http.NewRequest(http.MethodGet, s.URL+"/slow", nil)
-			_, err := b.Fetch(ctx, req, canopy.WithKey(key))
+			err := b.hangUp(t, 200*time.Millisecond, s.URL+"/slow", key)
 			var doubt *canopy.InDoubtError
-			if !errors.As(err, &doubt) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("got %v, want *InDoubtError for the deadline", err)
+			if !errors.As(err, &doubt) || !errors.Is(err, context.Canceled) {
+				t.Fatalf("got %v, want *InDoubtError for the hang-up", err)
 			}
 			if doubt.Phase != canopy.SentUnknown || doubt.Result.State != ledger.InDoubt || doubt.SafeAfter.IsZero() {
 				t.Errorf("%+v", doubt)

@@ -217,7 +217,7 @@ allow       = ["host:127.0.0.1"]
 // with the key that it was at: no key is paid for twice, and nothing moves that the ledger does not know.
 func TestPayAndDie(t *testing.T) {
 	const kills, units = 15, 10_000
-	eachSeller(t, func(t *testing.T, s *Seller) {
+	ownSellers(t, func(t *testing.T, s *Seller) {
 		b := newBuyer(t, shared.Chain, generous, 10_000_000)
 		before := b.chain.BalanceOf(t, s.PayTo)
 		key, done, again := 1, 0, map[string]int{}

@@ -27,4 +27,5 @@ if [ "$(cat "$stamp" 2>/dev/null || true)" != "$wanted" ]; then
 	printf '%s\n' "$wanted" >"$stamp"
 fi
 
-exec go test -tags e2e -count=1 -timeout 15m "$@" ./...
+# Most of the time is spent waiting for sellers and clocks, so more tests than processors run at once.
+exec go test -tags e2e -count=1 -timeout 15m -parallel 8 "$@" ./...
