@@ -43,7 +43,7 @@ It is recorded with the name of who made it, who is never the agent itself.`,
 				a.printTerms(c.Context(), s, ap)
 			}
 			if ap.Status == ledger.ApprovalPending {
-				if err := a.confirm(yes, fmt.Sprintf("%s %s to agent %s?", verb(approve), ap.Cost, show(ap.Agent, 100))); err != nil {
+				if err := a.confirm(c.Context(), yes, fmt.Sprintf("%s %s to agent %s?", verb(approve), ap.Cost, show(ap.Agent, 100))); err != nil {
 					return err
 				}
 			}

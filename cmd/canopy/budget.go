@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -46,14 +45,14 @@ func (a *app) budgetCommand() *cobra.Command {
 					remaining = strconv.FormatInt(max(0, u.Limit.Count-u.Count), 10)
 				}
 				held := ""
-				if u.Held > 0 {
+				if u.Held > 0 && !u.Limit.Counting {
 					held = u.Held.String()
 				}
 				rows = append(rows, []string{u.Limit.String(), u.Limit.Scope.Kind.String(), used, held, remaining, moment(u.ResetsAt)})
 			}
 			a.table([]string{"CAP", "SCOPE", "SPENT", "OF IT HELD", "LEFT", "NEXT CHANGE"}, rows)
 			if b.HasCap {
-				a.note("%s can spend %s now.", a.agentName(), fmt.Sprint(b.Remaining))
+				a.note("%s can spend %s now.", a.agentName(), b.Remaining)
 			}
 			return nil
 		},

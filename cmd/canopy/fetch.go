@@ -76,6 +76,7 @@ func (f *fetch) run(c *cobra.Command, rawURL string) error {
 	if f.json && f.include {
 		return usage(c, errors.New("--json has the headers: leave -i out"))
 	}
+	f.include = f.include || f.request.head && !f.json
 	opts, err := f.options(c)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ had counted is not counted any more: caps begin anew.`,
 			if !ok {
 				return errors.New("this ledger has nothing to acknowledge")
 			}
-			if err := a.confirm(yes, "Go on with this ledger and this clock? What is not in it is not counted."); err != nil {
+			if err := a.confirm(c.Context(), yes, "Go on with this ledger and this clock? What is not in it is not counted."); err != nil {
 				return err
 			}
 			if err := k.Ack(c.Context(), by, reason); err != nil {

@@ -82,7 +82,7 @@ func (a *app) resolve(c *cobra.Command, id string, r *resolve) error {
 	if !r.unused {
 		question = fmt.Sprintf("Record that %s was spent by %s?", e.Cost, r.settled)
 	}
-	if err := a.confirm(r.yes, question); err != nil {
+	if err := a.confirm(c.Context(), r.yes, question); err != nil {
 		return err
 	}
 	done, err := s.Advance(c.Context(), ch)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -36,13 +37,29 @@ func (a *app) ledgerShowCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(shape.LedgerDetailOf(e, events))
 			}
-			a.printEntry(e, events)
+			a.printEntry(e, events, ruled(c.Context(), s, e, a.now()))
 			return nil
 		},
 	}
 }
 
-func (a *app) printEntry(e ledger.Entry, events []ledger.Event) {
+// ruled tells who ruled on e, where a person was asked.
+func ruled(ctx context.Context, s ledger.Store, e ledger.Entry, now time.Time) string {
+	if e.ApprovalID == "" {
+		return ""
+	}
+	ap, err := s.Approvals().Approval(ctx, e.ApprovalID, now)
+	if err != nil || ap.By == "" {
+		return ""
+	}
+	words := fmt.Sprintf("%s by %s (%s) at %s", ap.Status, ap.By, ap.Via, moment(ap.DecidedAt))
+	if ap.Comment != "" {
+		words += ": " + ap.Comment
+	}
+	return words
+}
+
+func (a *app) printEntry(e ledger.Entry, events []ledger.Event, ruling string) {
 	t := e.Terms
 	a.fields(
 		"payment", string(e.ID), "state", e.State.String(), "agent", e.Agent, "for", what(t), "purpose", e.Purpose, "key", e.Key,
@@ -50,7 +67,7 @@ func (a *app) printEntry(e ledger.Entry, events []ledger.Event) {
 		"by", joined(t.Rail, t.Scheme), "chain", t.Asset.Chain.Name(), "token", t.Asset.Address.String(), "terms", e.TermsHash.String(),
 	)
 	a.printf("\nDecided\n")
-	a.fields("  at", moment(e.CreatedAt), "  approval", string(e.ApprovalID), "  policy", e.Policy.String())
+	a.fields("  at", moment(e.CreatedAt), "  approval", string(e.ApprovalID), "  ruling", ruling, "  policy", e.Policy.String())
 	if len(e.Reasons) == 0 {
 		a.printf("  The policy allowed it.\n")
 	}
@@ -61,7 +78,7 @@ func (a *app) printEntry(e ledger.Entry, events []ledger.Event) {
 	if e.Slot.IsZero() {
 		a.printf("  Nothing was signed.\n")
 	} else {
-		a.fields("  committed", moment(e.AuthorizedAt), "  valid until", moment(e.ValidBefore), "  slot", e.Slot.String(), "  sent", strconv.Itoa(e.Sends)+" times, as far as recorded")
+		a.fields("  committed", moment(e.AuthorizedAt), "  valid until", moment(e.ValidBefore), "  slot", e.Slot.String(), "  sent", times(e.Sends)+", as far as recorded")
 	}
 	a.printf("\nWhat came back\n")
 	a.printOutcome(e)
@@ -69,9 +86,9 @@ func (a *app) printEntry(e ledger.Entry, events []ledger.Event) {
 	a.printf("\nRecord\n")
 	rows := make([][]string, len(events))
 	for i, ev := range events {
-		rows[i] = []string{"  " + strconv.FormatInt(ev.Seq, 10), ev.At.Local().Format("2006-01-02 15:04:05.000"), ev.From.String() + " -> " + ev.To.String(), ev.By.String(), ev.Hash.String()[:16]}
+		rows[i] = []string{strconv.FormatInt(ev.Seq, 10), ev.At.Local().Format("2006-01-02 15:04:05.000"), ev.From.String() + " -> " + ev.To.String(), ev.By.String(), ev.Hash.String()[:16]}
 	}
-	a.table([]string{"  #", "AT", "MOVE", "BY", "HASH"}, rows)
+	a.table([]string{"#", "AT", "MOVE", "BY", "HASH"}, rows)
 }
 
 func (a *app) printOutcome(e ledger.Entry) {
@@ -95,6 +112,16 @@ func (a *app) printOutcome(e ledger.Entry) {
 		"  seller's code", e.Receipt.Code, "  seller's words", e.Receipt.Message, "  note", e.Note,
 		"  spent at", moment(e.SpentAt), "  evidence", assumed(e),
 	)
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
 }
 
 func assumed(e ledger.Entry) string {

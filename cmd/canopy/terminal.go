@@ -27,34 +27,60 @@ func isTerminal(f any) bool {
 }
 
 // askSecret asks for something that is not shown while it is typed.
-func (a *app) askSecret(_ context.Context, what string) (string, error) {
+func (a *app) askSecret(ctx context.Context, what string) (string, error) {
 	file, ok := a.in.(*os.File)
 	if !ok {
 		return "", errors.New("there is no terminal to ask on")
 	}
+	fd := int(file.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", errors.New("there is no terminal to ask on")
+	}
 	fmt.Fprintf(a.err, "%s: ", what)
-	b, err := term.ReadPassword(int(file.Fd()))
+	b, err := typed(ctx, func() (string, error) { b, err := term.ReadPassword(fd); return string(b), err })
 	fmt.Fprintln(a.err)
 	if err != nil {
+		term.Restore(fd, before) // whoever read may still be reading
 		return "", errors.New("nothing was typed")
 	}
-	return string(b), nil
+	return b, nil
 }
 
 // confirm asks for a yes. Without a terminal, only yes given beforehand is one.
-func (a *app) confirm(yes bool, question string) error {
+func (a *app) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	if !a.terminal() {
-		return exit{codeUsage, errors.New("there is nobody to confirm this: look at it first, then add --yes")}
+	if !a.terminal() || a.json {
+		return exit{codeUsage, errors.New("this is not confirmed: look at it first, then add --yes")}
 	}
 	fmt.Fprintf(a.err, "%s [y/N] ", question)
-	line, err := bufio.NewReader(a.in).ReadString('\n')
+	line, err := typed(ctx, func() (string, error) { return bufio.NewReader(a.in).ReadString('\n') })
 	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil || answer != "y" && answer != "yes" {
 		return exit{codeFailed, errors.New("nothing was changed")}
 	}
 	return nil
+}
+
+// typed is what read returns, or an error as soon as ctx ends: a read of a
+// terminal cannot be interrupted.
+func typed(ctx context.Context, read func() (string, error)) (string, error) {
+	type answer struct {
+		text string
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		text, err := read()
+		done <- answer{text, err}
+	}()
+	select {
+	case a := <-done:
+		return a.text, a.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 // me is the name of whoever runs the program.
