@@ -34,12 +34,13 @@ func (c *Client) present(ctx context.Context, p *purchase, rail Rail, e ledger.E
 		}
 		resp, err := c.cfg.Transport.RoundTrip(req)
 		if err != nil {
-			return nil, c.giveUp(ctx, e, sends, payment.Receipt{}, err)
+			return nil, c.giveUp(ctx, e, sends, payment.Receipt{}, redactError(err, auth))
 		}
 		if !isChallenge(resp) {
-			return c.delivered(ctx, p, rail, e, resp, sends), nil
+			return c.delivered(ctx, p, rail, e, auth, resp, sends), nil
 		}
 		again := c.second(resp, p, rail, e)
+		again.receipt, again.stop = redact(again.receipt, auth), redactError(again.stop, auth)
 		resp.Body.Close()
 		if claimed(again.receipt, e.Sends+sends-1) {
 			return nil, c.giveUp(ctx, e, sends, again.receipt, nil)
@@ -84,11 +85,12 @@ func (p *purchase) mayResend(e ledger.Entry) bool {
 }
 
 // delivered records an answer that is not a challenge and returns it.
-func (c *Client) delivered(ctx context.Context, p *purchase, rail Rail, e ledger.Entry, resp *http.Response, sends int) *http.Response {
+func (c *Client) delivered(ctx context.Context, p *purchase, rail Rail, e ledger.Entry, auth payment.Authorization, resp *http.Response, sends int) *http.Response {
 	receipt, err := rail.Receipt(resp, e.Grant())
 	if err != nil {
 		receipt = payment.Receipt{Code: "bad_receipt", Message: plaintext.Clean(err.Error(), 300)}
 	}
+	receipt = redact(receipt, auth)
 	ch := ledger.Change{
 		To: doubt(e), Receipt: recordable(e, receipt), HTTP: resp.StatusCode, Sent: sends,
 		Delivered: resp.StatusCode >= 200 && resp.StatusCode < 400,
