@@ -45,13 +45,14 @@ func readBody(resp *http.Response) (body, error) {
 		out.length = &declared
 	}
 	out.truncated = more || err != nil
-	whole := b
-	if more {
-		b = b[:MaxBody]
+	cut := b
+	if out.truncated {
+		b = b[:min(len(b), MaxBody)]
+		cut = cutRune(b)
 	}
 	switch {
-	case isText(resp.Header.Get("Content-Type"), whole):
-		s := string(cutRune(b))
+	case isText(resp.Header.Get("Content-Type"), cut):
+		s := string(cut)
 		out.text = &s
 	case more:
 		out.encoding = EncodingOmitted
@@ -66,7 +67,7 @@ func readBody(resp *http.Response) (body, error) {
 // isText reports whether a body is given on as text: by its type, or where it
 // has none by what it holds; never where the bytes are not UTF-8.
 func isText(contentType string, b []byte) bool {
-	if !utf8.Valid(cutRune(b)) {
+	if !utf8.Valid(b) {
 		return false
 	}
 	if contentType == "" {
