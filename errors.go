@@ -91,18 +91,23 @@ func (e *InDoubtError) Error() string {
 func (e *InDoubtError) Unwrap() error { return e.Err }
 
 // PaidError says that the payment was made, by the seller's word or the
-// chain's, and that what was bought did not arrive.
+// chain's, and that what was bought did not arrive in this call.
 type PaidError struct {
 	Result    Result
 	Code      string
 	Message   string
 	SafeAfter time.Time // from when an equal call is a new payment
+	Delivered bool      // an earlier call with the same key got the answer
 	Err       error
 }
 
 // Error tells the payment and the cause.
 func (e *PaidError) Error() string {
-	s := fmt.Sprintf("canopy: payment %s of %s was made and not delivered", e.Result.PaymentID, e.Result.Amount)
+	became := "not delivered"
+	if e.Delivered {
+		became = "delivered before"
+	}
+	s := fmt.Sprintf("canopy: payment %s of %s was made and %s", e.Result.PaymentID, e.Result.Amount, became)
 	if e.Code != "" {
 		s += ": the seller said " + e.Code
 	}

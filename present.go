@@ -118,7 +118,7 @@ func (c *Client) giveUp(ctx context.Context, e ledger.Entry, sends int, receipt 
 	r := resultOf(e)
 	r.Warning = warning
 	if e.State.Paid() {
-		return &PaidError{Result: r, Code: receipt.Code, Message: receipt.Message, SafeAfter: e.SafeAfter(), Err: cause}
+		return &PaidError{Result: r, Code: receipt.Code, Message: receipt.Message, SafeAfter: e.SafeAfter(), Delivered: e.Delivered, Err: cause}
 	}
 	phase := SentUnknown
 	switch {
@@ -216,7 +216,7 @@ func (c *Client) join(ctx context.Context, p *purchase, e ledger.Entry, why *led
 	}
 	r := resultOf(e)
 	if e.State.Paid() {
-		return nil, &PaidError{Result: r, Code: e.Receipt.Code, SafeAfter: e.SafeAfter(), Err: cause}
+		return nil, &PaidError{Result: r, Code: e.Receipt.Code, SafeAfter: e.SafeAfter(), Delivered: e.Delivered, Err: cause}
 	}
 	return nil, &InDoubtError{Result: r, Phase: SentUnknown, Code: e.Receipt.Code, SafeAfter: e.SafeAfter(), Err: cause}
 }

@@ -2,6 +2,7 @@ package canopy_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/canopy-go/canopy"
@@ -19,6 +20,9 @@ func TestTransactionIsKept(t *testing.T) {
 	again := as[*canopy.PaidError](t, w.get(url, canopy.WithKey("order-1")).err)
 	if again.Result.TxHash != first.paid.TxHash || again.Result.PaymentID != first.paid.PaymentID {
 		t.Errorf("transaction %q of %s, want %q of %s", again.Result.TxHash, again.Result.PaymentID, first.paid.TxHash, first.paid.PaymentID)
+	}
+	if text := again.Error(); !again.Delivered || !strings.Contains(text, "was made and delivered before") {
+		t.Errorf("an answer that an earlier call got: delivered %v, %s", again.Delivered, text)
 	}
 	e, err := w.store.Entry(context.Background(), first.paid.PaymentID)
 	must(t, err)

@@ -442,7 +442,7 @@ func TestPayByKey(t *testing.T) {
 			// The same bytes go to the seller again, who does not sell twice for them.
 			_, _, err = b.get(t, s.URL+"/cent", canopy.WithKey("order-1"))
 			var made *canopy.PaidError
-			if !errors.As(err, &made) || made.Result.PaymentID != id || made.Result.TxHash == "" {
+			if !errors.As(err, &made) || made.Result.PaymentID != id || made.Result.TxHash == "" || !made.Delivered {
 				t.Errorf("the same key again: %v, want *PaidError of %s", err, id)
 			}
 		})
