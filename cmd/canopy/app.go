@@ -84,6 +84,7 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 waits for approval,
 		a.approvalsCommand(), a.ledgerCommand(), a.freezeCommand(), a.unfreezeCommand(),
 		a.policyCommand(), a.configCommand(), a.versionCommand(),
 	)
+	root.RegisterFlagCompletionFunc("agent", a.completeAgents)
 	strict(root)
 	return root
 }

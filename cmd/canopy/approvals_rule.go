@@ -27,8 +27,9 @@ func (a *app) ruleCommand(approve bool) *cobra.Command {
 		Short: short,
 		Long: `The stored terms are shown first, and what was shown is what the ruling is on.
 It is recorded with the name of who made it, who is never the agent itself.`,
-		Example: example,
-		Args:    cobra.ExactArgs(1),
+		Example:           example,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeApprovals,
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := a.store()
 			if err != nil {

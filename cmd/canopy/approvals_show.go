@@ -15,10 +15,11 @@ import (
 
 func (a *app) approvalsShowCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "show ID",
-		Short:   "Show one approval with the terms that would be paid",
-		Example: "  canopy approvals show appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C",
-		Args:    cobra.ExactArgs(1),
+		Use:               "show ID",
+		Short:             "Show one approval with the terms that would be paid",
+		Example:           "  canopy approvals show appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeApprovals,
 		RunE: func(c *cobra.Command, args []string) error {
 			f, s, err := a.fileAndStore()
 			if err != nil {

@@ -17,8 +17,9 @@ func (a *app) approvalsWaitCommand() *cobra.Command {
 		Short: "Wait until a person has ruled",
 		Long: `Wait ends when the approval is decided or expired, or after --timeout. It pays
 nothing. It exits 0 for approved, 4 for denied or expired, 3 where it still waits.`,
-		Example: "  canopy approvals wait appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --timeout 5m",
-		Args:    cobra.ExactArgs(1),
+		Example:           "  canopy approvals wait appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --timeout 5m",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeApprovals,
 		RunE: func(c *cobra.Command, args []string) error {
 			f, s, err := a.fileAndStore()
 			if err != nil {

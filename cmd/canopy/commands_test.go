@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -170,6 +172,9 @@ func TestLedgerMissing(t *testing.T) {
 		os.Remove(f)
 	}
 	contains(t, w.run("fetch", w.url+"/dollar").err, "canopy ledger ack")
+	if v := w.want(1, "fetch", w.url+"/dollar", "--json").object(t); v["code"] != "ledger_missing" {
+		t.Errorf("got %v", v)
+	}
 	w.chain.AssertSpent(t, w.payer, payment.Dollar)
 	w.want(0, "ledger", "ack", "--reason", "the disk died", "--yes")
 	w.want(0, "fetch", w.url+"/dollar")
@@ -358,24 +363,65 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestMadeFilesArePrivate(t *testing.T) {
+// Attacks 79, 84 and 85: what is written is private, and holds neither the key
+// nor a signature; nor does a log.
+func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("modes of unix")
+	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent), canopytest.Route{
+		Pattern: "GET /lost", Price: payment.Cent, Faults: canopytest.Plan{canopytest.Always(canopytest.DropAfterSettling())},
+	})
+	said := ""
+	for _, args := range [][]string{
+		{"-v", "fetch", "-i", w.url + "/cent"}, {"-v", "fetch", w.url + "/lost"}, {"-v", "fetch", w.url + "/lost", "--json"},
+		{"-v", "ledger", "list", "--json"}, {"-v", "ping"}, {"-v", "config", "check"},
+	} {
+		r := w.run(args...)
+		said += r.out + r.err
 	}
-	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent))
-	w.want(0, "fetch", w.url+"/cent")
+	for _, e := range w.entries() {
+		said += w.run("ledger", "show", e["transactionId"].(string)).out + w.run("ledger", "show", "--json", e["transactionId"].(string)).out
+	}
+	raw, _ := hex.DecodeString(canaryKey)
+	secrets := map[string]string{"key": canaryKey, "key as bytes": string(raw)}
+	for _, r := range w.seller.Requests() {
+		if v := r.Header.Get("PAYMENT-SIGNATURE"); v != "" {
+			secrets["header"] = v
+			var p struct {
+				Payload struct {
+					Signature string `json:"signature"`
+				} `json:"payload"`
+			}
+			if b, err := base64.StdEncoding.DecodeString(v); err == nil && json.Unmarshal(b, &p) == nil {
+				secrets["signature"] = strings.TrimPrefix(p.Payload.Signature, "0x")
+			}
+		}
+	}
+	if len(secrets["signature"]) != 130 {
+		t.Fatalf("no signature seen: %v", secrets)
+	}
 	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == w.dir {
 			return err
 		}
 		info, err := d.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
+		if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		if b, err := os.ReadFile(path); err == nil {
+			for name, secret := range secrets {
+				if strings.Contains(string(b), secret) {
+					t.Errorf("%s holds the %s", path, name)
+				}
+			}
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for name, secret := range secrets {
+		if strings.Contains(said, secret) {
+			t.Errorf("the %s is printed", name)
+		}
 	}
 }

@@ -98,6 +98,8 @@ func TestFetchPendingThenApproved(t *testing.T) {
 	}
 
 	contains(t, w.want(0, "approvals", "list").out, id, "$1.50", "/dear")
+	contains(t, w.want(0, "__complete", "--config", w.config, "approvals", "approve", "").out, id+"\t$1.50 for GET ")
+	contains(t, w.want(0, "__complete", "--config", w.config, "ping", "--agent", "").out, "chatty\n", "default\n")
 	contains(t, w.want(0, "approvals", "show", id).out, "GET "+w.url+"/dear", "$1.50", "the report", canopytest.Address("seller").String(), "nothing on this ledger was paid")
 	w.want(2, "approvals", "approve", id) // nobody to confirm
 	r = w.want(0, "approvals", "approve", id, "--yes", "--by", "ana", "--reason", "fine", "--json")

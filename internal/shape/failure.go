@@ -5,6 +5,7 @@ import (
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/internal/plaintext"
+	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -42,6 +43,10 @@ func failureOf(err error) Failure {
 		f.Code = CodeBody
 	case errors.Is(err, canopy.ErrClockSkew):
 		f.Code = CodeClockSkew
+	case errors.Is(err, ledger.ErrMissing):
+		f.Code = CodeMissing
+	case errors.Is(err, ledger.ErrReadOnly):
+		f.Code = CodeReadOnly
 	}
 	return f
 }

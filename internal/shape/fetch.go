@@ -62,6 +62,8 @@ const (
 	CodeKeyConflict = "key_conflict"
 	CodeBody        = "body_not_replayable"
 	CodeClockSkew   = "clock_skew"
+	CodeMissing     = "ledger_missing"
+	CodeReadOnly    = "ledger_read_only"
 )
 
 // FetchPending is canopy_fetch's result where a person has to be asked.
