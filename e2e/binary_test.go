@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -355,6 +356,29 @@ func TestBinaryAtOnce(t *testing.T) {
 			}
 			if bought != 4 {
 				t.Errorf("%d bought, want 4", bought)
+			}
+		})
+		// With one key all of them make one purchase: whoever is late is told that it is under way, or made.
+		sh.chain.Moves(t, s.PayTo, 10_000, func() {
+			var wg sync.WaitGroup
+			var got atomic.Int32
+			for range 8 {
+				wg.Go(func() {
+					switch r := sh.exec(t, 0, "fetch", "--key", "one", s.URL+"/cent"); r.code {
+					case 0:
+						got.Add(1)
+					case 1:
+						r.has(t, "in flight")
+					case 6:
+						r.has(t, "was made and delivered before")
+					default:
+						t.Errorf("%s", r)
+					}
+				})
+			}
+			wg.Wait()
+			if got.Load() == 0 {
+				t.Error("nobody got the content")
 			}
 		})
 	})
