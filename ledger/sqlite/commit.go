@@ -87,14 +87,19 @@ func (s *Store) run() {
 // in one transaction and answers. It returns the batch for its storage.
 func (s *Store) commit(batch []*job) []*job {
 	if err := s.lock.take(); err != nil {
-		return answer(batch, fmt.Errorf("sqlite: taking the ledger's lock: %w", err))
+		return s.refuse(batch, fmt.Errorf("taking the lock: %w", err))
 	}
 	defer s.lock.release()
 	if batch = s.gather(batch); len(batch) == 0 {
 		return batch
 	}
 	s.owner.turn()
-	if err := s.attempt(batch); err != nil {
+	switch err := s.attempt(batch); {
+	case err == nil:
+	case code(err) == codeIO:
+		// A disk that failed is not asked again.
+		return s.refuse(batch, err)
+	default:
 		// One of them is at fault, or all: each has a try of its own.
 		for _, j := range batch {
 			if err := s.attempt([]*job{j}); err != nil {
@@ -133,9 +138,10 @@ func (s *Store) gather(batch []*job) []*job {
 	return out
 }
 
-func answer(batch []*job, err error) []*job {
+// refuse answers steps that did not happen.
+func (s *Store) refuse(batch []*job, err error) []*job {
 	for _, j := range batch {
-		j.err = err
+		j.err = s.failure(j, err)
 		close(j.done)
 	}
 	return batch
@@ -263,9 +269,20 @@ func (s *Store) failure(j *job, err error) error {
 func (s *Store) latch(cause error) { s.broken.CompareAndSwap(nil, &cause) }
 
 // usable is nil while a payment may be reserved.
-func (s *Store) usable() error {
+func (s *Store) usable(t *tx) error {
 	if err := s.broken.Load(); err != nil {
 		return fmt.Errorf("%w: %w", ledger.ErrReadOnly, *err)
+	}
+	if s.missing.Load() == nil {
+		return nil
+	}
+	// Another process may have acknowledged it.
+	m, err := t.readMeta()
+	if err != nil {
+		return err
+	}
+	if err := s.compare(m); err != nil {
+		return err
 	}
 	if why := s.missing.Load(); why != nil {
 		return fmt.Errorf("%w: %s", ledger.ErrMissing, *why)

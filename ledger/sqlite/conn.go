@@ -9,8 +9,6 @@ import (
 	"net/url"
 
 	"modernc.org/sqlite"
-
-	"github.com/canopy-go/canopy/ledger"
 )
 
 // conn is one connection to the file, with the statements that were prepared
@@ -19,8 +17,8 @@ type conn struct {
 	raw   driver.Conn
 	stmts map[string]*stmt
 
-	// failed is the first error since it was last cleared that makes a step
-	// worthless; a broken uniqueness is not one.
+	// failed is the first error since it was last cleared: it makes a step
+	// worthless.
 	failed error
 }
 
@@ -95,6 +93,12 @@ func (c *conn) prepare(sql string, args []driver.Value) (*stmt, error) {
 // exec runs a prepared statement and tells how many rows it changed and the
 // last row that it inserted.
 func (c *conn) exec(sql string, args ...driver.Value) (changed, last int64, err error) {
+	changed, last, err = c.try(sql, args...)
+	return changed, last, c.fail(err)
+}
+
+// try is exec whose error the caller judges: fail has not been told of it.
+func (c *conn) try(sql string, args ...driver.Value) (changed, last int64, err error) {
 	s, err := c.prepare(sql, args)
 	if err != nil {
 		return 0, 0, err
@@ -102,7 +106,7 @@ func (c *conn) exec(sql string, args ...driver.Value) (changed, last int64, err 
 	r, err := s.raw.(driver.StmtExecContext).ExecContext(context.Background(), s.args)
 	clear(s.args)
 	if err != nil {
-		return 0, 0, c.fail(taken(err))
+		return 0, 0, err
 	}
 	changed, _ = r.RowsAffected()
 	last, _ = r.LastInsertId()
@@ -144,7 +148,7 @@ func (c *conn) query(sql string, args []driver.Value, row func([]driver.Value) e
 
 // fail takes note of an error that makes the step worthless.
 func (c *conn) fail(err error) error {
-	if err != nil && c.failed == nil && !errors.Is(err, ledger.ErrTaken) {
+	if err != nil && c.failed == nil {
 		c.failed = err
 	}
 	return err

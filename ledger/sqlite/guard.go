@@ -40,7 +40,9 @@ func ownDir(path string) (string, error) {
 	if err := unix.Stat(dir, &st); err != nil {
 		return "", &FileError{dir, "cannot be looked at: " + err.Error(), "check the path", err}
 	}
-	if st.Mode&0o022 != 0 && st.Mode&unix.S_ISVTX == 0 {
+	// A group of the user's own, as many systems make it, is nobody else.
+	private := int(st.Gid) == os.Getegid() && os.Getegid() == os.Geteuid()
+	if open := st.Mode & 0o022; open != 0 && st.Mode&unix.S_ISVTX == 0 && !(private && open == 0o020) {
 		return "", &FileError{dir, "others may replace files in this directory", "chmod go-w it, or keep the ledger in a directory of its own", ErrUnsafe}
 	}
 	if owner := int(st.Uid); owner != os.Geteuid() && owner != 0 {

@@ -278,6 +278,8 @@ func (s *Store) compare(m *meta) error {
 	}
 	if why := v.missing(m.ledger, m.serial, m.events); why != "" {
 		s.missing.Store(&why)
+	} else {
+		s.missing.Store(nil)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func (s *Store) Reserve(ctx context.Context, r ledger.Request) (ledger.Entry, []
 	var uses []policy.Use
 	committed, err := s.do(ctx, &job{kind: reserve, step: func(t *tx) (err error) {
 		e, uses = nil, nil
-		if err := s.usable(); err != nil {
+		if err := s.usable(t); err != nil {
 			return err
 		}
 		e, uses, err = ledger.ReserveTx(t, &r, s.env())

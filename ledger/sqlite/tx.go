@@ -133,12 +133,12 @@ func (t *tx) Owned(owner string) ([]*ledger.Entry, error) {
 func (t *tx) Insert(e *ledger.Entry, ev *ledger.Event) error {
 	d := derive(e)
 	payee, others := payees(e)
-	_, n, err := t.c.exec(`INSERT INTO payments (id, state, version, created, cost, shared, agent, host, fingerprint, payee, others,
+	_, n, err := t.c.try(`INSERT INTO payments (id, state, version, created, cost, shared, agent, host, fingerprint, payee, others,
 		held, slot, owner, answers, transfer, counts, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		string(e.ID), int64(e.State), e.Version, e.CreatedAt.UnixMicro(), int64(e.Cost), e.Shared, e.Agent, e.Host, e.Fingerprint[:],
 		payee, others, d.held, blob(d.slot), d.owner, d.answers, d.transfer, d.counts, encodeEntry(e))
 	if err != nil {
-		return err
+		return t.taken(err)
 	}
 	for i := 1; i < len(e.Terms.Recipients); i++ {
 		a := e.Terms.Recipients[i].Address
@@ -175,10 +175,10 @@ func (t *tx) Update(e *ledger.Entry, ev *ledger.Event) error {
 	}
 	sql, args := update(derive(was.e), derive(e))
 	args = append(args, int64(e.State), e.Version, int64(e.Cost), encodeEntry(e), was.n)
-	changed, _, err := t.c.exec(sql, args...)
+	changed, _, err := t.c.try(sql, args...)
 	switch {
 	case err != nil:
-		return err
+		return t.taken(err)
 	case changed != 1:
 		return t.c.fail(ErrDamaged)
 	}
@@ -235,12 +235,12 @@ const (
 	codePrimaryKey = 1555
 )
 
-// taken turns a broken uniqueness of the table payments into ErrTaken. The
-// statement has undone itself then.
-func taken(err error) error {
+// taken turns a broken uniqueness of the table payments into ErrTaken: the
+// statement has undone itself then, and was the first of its step.
+func (t *tx) taken(err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) && (e.Code() == codeUnique || e.Code() == codePrimaryKey) {
 		return ledger.ErrTaken
 	}
-	return err
+	return t.c.fail(err)
 }
