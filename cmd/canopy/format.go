@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -53,9 +52,6 @@ func amount(t payment.Terms) string {
 	}
 	return fmt.Sprintf("%s (%s)", usd, t.Asset)
 }
-
-// headline says what a payment is in a few words.
-func headline(e ledger.Entry) string { return e.Cost.String() + " for " + what(e.Terms) }
 
 // payees lists the recipients, one a line where there are several.
 func payees(t payment.Terms) string {

@@ -121,8 +121,7 @@ func FetchError(err error, c FetchCall) any {
 	case errors.As(err, &denied):
 		return c.denied(denied)
 	}
-	f := failureOf(err)
-	return FetchFailure{f.Status, f.Error, f.Code, f.TransactionID, f.AmountUSD, f.SafeAfter}
+	return FetchFailure(failureOf(err))
 }
 
 func (c FetchCall) pending(r canopy.Result) any {

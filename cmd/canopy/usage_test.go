@@ -1,0 +1,86 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/canopy-go/canopy/payment"
+)
+
+func TestGlobalFlagsAnywhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent))
+	url := w.url + "/cent"
+	for _, args := range [][]string{
+		{"--config", w.config, "--json", "--agent", "chatty", "check", url},
+		{"check", "--config", w.config, "--json", "--agent", "chatty", url},
+		{"check", url, "--agent=chatty", "--json", "--config=" + w.config},
+		{"--json", "check", url, "--config", w.config, "--agent", "chatty", "--no-color", "--quiet"},
+		{"-q", "--config", w.config, "check", "--agent", "chatty", url, "--json", "-v"},
+	} {
+		r := call(t, t.Context(), "", args...)
+		if r.code != 0 || r.object(t)["status"] != "allowed" {
+			t.Errorf("canopy %v: %+v", args, r)
+		}
+	}
+	for _, args := range [][]string{
+		{"approvals", "--json", "list", "--config", w.config}, {"--json", "approvals", "list", "--config", w.config},
+		{"--config", w.config, "ledger", "list", "--json"},
+	} {
+		if r := call(t, t.Context(), "", args...); r.code != 0 || r.out != "[]\n" {
+			t.Errorf("canopy %v: %+v", args, r)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{
+		"nothing", "fetch", "fetch a b", "--nope", "fetch --nope x", "approvals nothing", "approvals show", "ledger resolve", "freeze",
+		"preview 0x12 1", "preview 0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287c -1", "preview 0x2096a1dd90dd45f9b6c2fb2c3cf0e0d1c7c4287c 1 --chain mars",
+		"ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --reason x", "ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --settled 0x1 --reason x",
+		"ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --settled 0x1 --reason x", "init extra", "version extra", "config check x",
+	} {
+		if r := call(t, t.Context(), "", strings.Fields(args)...); r.code != 2 || r.err == "" || r.out != "" {
+			t.Errorf("canopy %s: %+v", args, r)
+		}
+	}
+	if r := call(t, t.Context(), "", "--json", "fetch"); r.code != 2 || r.err != "" || r.object(t)["status"] != "error" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Every command has help with an example, and completion works in four shells.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	var walk func(path []string)
+	walk = func(path []string) {
+		r := call(t, t.Context(), "", append(path, "--help")...)
+		if r.code != 0 || r.out == "" {
+			t.Errorf("canopy %v --help: exit %d", path, r.code)
+		}
+		if !strings.Contains(r.out, "Available Commands") && !strings.Contains(r.out, "Examples:") {
+			t.Errorf("canopy %v --help has no example", path)
+		}
+		a := &app{}
+		c, _, err := a.root().Find(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sub := range c.Commands() {
+			walk(append(path[:len(path):len(path)], sub.Name()))
+		}
+	}
+	walk(nil)
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if r := call(t, t.Context(), "", "completion", shell); r.code != 0 || len(r.out) < 500 || !strings.Contains(r.out, "canopy") {
+			t.Errorf("completion %s: exit %d, %d bytes", shell, r.code, len(r.out))
+		}
+	}
+	if r := call(t, t.Context(), ""); r.code != 0 || !strings.Contains(r.out, "canopy fetch") {
+		t.Errorf("no command: %+v", r)
+	}
+	if r := call(t, t.Context(), "", "version", "--json"); r.code != 0 || r.object(t)["version"] == "" {
+		t.Errorf("version: %+v", r)
+	}
+}
