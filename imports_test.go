@@ -50,7 +50,7 @@ var foreignRules = map[string][]string{
 	"github.com/spf13/":                {"cmd/"},
 	"github.com/pelletier/go-toml":     {"policy", "config", "directory"},
 	"go.opentelemetry.io/":             {"telemetry"},
-	"golang.org/x/net":                 {"internal/", "canopytest"},
+	"golang.org/x/net":                 {"internal/", "policy", "canopytest"},
 	"golang.org/x/crypto":              {"internal/", "signer", "x402", "mpp"},
 	"pgregory.net/rapid":               {"ledger/ledgertest", "canopytest"},
 	"github.com/google/go-cmp":         {"ledger/ledgertest", "canopytest"},
