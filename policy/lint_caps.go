@@ -2,10 +2,9 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/net/publicsuffix"
 )
 
 // neverBinds tells the caps that others reach first, always: a wider one that
@@ -62,9 +61,19 @@ func (w Window) spans(v Window) bool {
 	return false
 }
 
-// commonSuffix reports whether anybody can have a name below name: com, co.uk,
+// hosting are names below which anybody can have one. It is not the whole
+// list of public suffixes: that one brings net/http along.
+var hosting = strings.Fields(`github.io gitlab.io vercel.app netlify.app pages.dev workers.dev trycloudflare.com herokuapp.com fly.dev
+	onrender.com railway.app web.app firebaseapp.com appspot.com run.app amazonaws.com cloudfront.net azurewebsites.net azureedge.net
+	windows.net ngrok.io ngrok.app ngrok-free.app replit.app repl.co glitch.me deno.dev surge.sh blogspot.com wordpress.com
+	digitaloceanspaces.com ondigitalocean.app translate.goog sharepoint.com myshopify.com`)
+
+// commonSuffix reports whether anybody can have a name below name: co.uk,
 // github.io.
 func commonSuffix(name string) bool {
-	suffix, _ := publicsuffix.PublicSuffix(name)
-	return suffix == name && strings.Contains(name, ".")
+	second, top, ok := strings.Cut(name, ".")
+	if ok && len(top) == 2 && slices.Contains([]string{"co", "com", "net", "org", "ac", "edu", "gov", "gob", "or", "ne"}, second) {
+		return true
+	}
+	return slices.Contains(hosting, name)
 }

@@ -25,13 +25,14 @@ func TestLint(t *testing.T) {
 note: [policy.ben] agent ben can spend at most $20.00 in a day, by "$20 / 24h" (worst_case)
 line 5: warning: [policy.ana] allow "host:*.com" admits names that anybody can register (broad_host)`,
 		},
-		"no list":        {strings.Replace(ok, "allow", "deny", 1), `line 3: error: [policy.default] has no allow list: every payment is denied; name sellers, or "*" for all (allows_nothing)`},
-		"an empty list":  {strings.Replace(ok, `"host:feed.example"`, ``, 1), `line 5: error: [policy.default] names no destination in allow: every payment is denied (allows_nothing)`},
-		"only a chain":   {strings.Replace(ok, `host:feed.example`, `chain:eip155:8453`, 1), `line 5: error: [policy.default] names no destination in allow: every payment is denied (allows_nothing)`},
-		"another's name": {strings.Replace(ok, `"host:feed.example"`, `"host:*.vercel.app"`, 1), `line 5: warning: [policy.default] allow "host:*.vercel.app" admits names that anybody can register (broad_host)`},
-		"one's own name": {strings.Replace(ok, `"host:feed.example"`, `"host:*.feed.example"`, 1), ""},
-		"an odd name":    {strings.Replace(ok, `feed.example`, `аpple.example`, 1), `line 5: warning: [policy.default] allow "host:аpple.example" may not be what it looks like: label "xn--pple-43d" reads as "apple" but is spelt with other letters (suspicious_host)`},
-		"twice":          {strings.Replace(ok, `"host:feed.example"`, `"host:feed.example", "host:FEED.example"`, 1), `line 5: warning: [policy.default] allow "host:FEED.example" adds nothing: "host:feed.example" admits it already (redundant)`},
+		"no list":          {strings.Replace(ok, "allow", "deny", 1), `line 3: error: [policy.default] has no allow list: every payment is denied; name sellers, or "*" for all (allows_nothing)`},
+		"an empty list":    {strings.Replace(ok, `"host:feed.example"`, ``, 1), `line 5: error: [policy.default] names no destination in allow: every payment is denied (allows_nothing)`},
+		"only a chain":     {strings.Replace(ok, `host:feed.example`, `chain:eip155:8453`, 1), `line 5: error: [policy.default] names no destination in allow: every payment is denied (allows_nothing)`},
+		"another's name":   {strings.Replace(ok, `"host:feed.example"`, `"host:*.vercel.app"`, 1), `line 5: warning: [policy.default] allow "host:*.vercel.app" admits names that anybody can register (broad_host)`},
+		"a country's name": {strings.Replace(ok, `"host:feed.example"`, `"host:*.co.uk"`, 1), `line 5: warning: [policy.default] allow "host:*.co.uk" admits names that anybody can register (broad_host)`},
+		"one's own name":   {strings.Replace(ok, `"host:feed.example"`, `"host:*.feed.example"`, 1), ""},
+		"an odd name":      {strings.Replace(ok, `feed.example`, `аpple.example`, 1), `line 5: warning: [policy.default] allow "host:аpple.example" may not be what it looks like: label "xn--pple-43d" reads as "apple" but is spelt with other letters (suspicious_host)`},
+		"twice":            {strings.Replace(ok, `"host:feed.example"`, `"host:feed.example", "host:FEED.example"`, 1), `line 5: warning: [policy.default] allow "host:FEED.example" adds nothing: "host:feed.example" admits it already (redundant)`},
 		"below another": {
 			strings.Replace(ok, `"host:feed.example"`, `"host:a.feed.example:443", "host:*.b.feed.example", "host:*.feed.example", "host:feed.example"`, 1),
 			`line 5: warning: [policy.default] allow "host:a.feed.example:443" adds nothing: "host:*.feed.example" admits it already (redundant)
