@@ -64,6 +64,9 @@ func (f *File) ledger(d *document, dir string) {
 	if f.Ledger.StateDir == "" {
 		f.Ledger.StateDir = stateDir(os.Getenv("XDG_STATE_HOME"))
 	}
+	if f.Ledger.StateDir == "" {
+		f.Warnings = append(f.Warnings, "ledger.state_dir: there is no home directory to remember the ledger in, so that a lost one goes unnoticed: name a directory")
+	}
 }
 
 // stateDir is where a ledger is remembered by default; empty where the machine
