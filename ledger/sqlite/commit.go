@@ -44,9 +44,9 @@ const (
 )
 
 // do runs a step in a commit of its own or with others, and is true with the
-// step's error when that is durable. Where it is false nothing that the step
-// sets is to be read: a caller whose context ends goes without an answer, and a
-// step that was begun by then may still be running. One that was not never is.
+// step's error when that is durable; where it is false nothing happened. A step
+// that was not begun when its caller's context ends never is; one that was is
+// waited for, since its commit is under way and nobody else holds the ledger.
 func (s *Store) do(ctx context.Context, j *job) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -66,11 +66,13 @@ func (s *Store) do(ctx context.Context, j *job) (bool, error) {
 	}
 	select {
 	case <-j.done:
-		return j.committed, j.err
 	case <-ctx.Done():
-		j.taken.CompareAndSwap(false, true)
-		return false, ctx.Err()
+		if j.taken.CompareAndSwap(false, true) {
+			return false, ctx.Err()
+		}
+		<-j.done
 	}
+	return j.committed, j.err
 }
 
 // run is the committer: the one goroutine that writes.
