@@ -15,7 +15,7 @@ func AdvanceTx(tx Tx, c *Change, env Env) (*Entry, error) {
 	if was.Version != c.Version {
 		return nil, fmt.Errorf("%w: it is %s at version %d, not %d", ErrStale, was.State, was.Version, c.Version)
 	}
-	if !was.State.Live() || c.To == Authorized && was.State != Authorized || !Legal(was.State, c.To, c.By) {
+	if !was.State.Live() || !Legal(was.State, c.To, c.By) {
 		return nil, fmt.Errorf("%w: %s to %s by %s", ErrIllegal, was.State, c.To, c.By)
 	}
 	return advance(tx, was, c, env)

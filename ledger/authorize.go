@@ -55,6 +55,7 @@ func (s *reserving) authorize(approved *Entry, before time.Time) (*Entry, error)
 		from = approved.State
 		e.ID, e.CreatedAt, e.Head, e.Version = approved.ID, approved.CreatedAt, approved.Head, approved.Version+1
 		e.ApprovalID, e.Cost = approved.ApprovalID, max(e.Cost, approved.Cost)
+		e.Purpose = approved.Purpose // as the person saw it
 		if approved.Key != "" {
 			e.Key = approved.Key
 		}

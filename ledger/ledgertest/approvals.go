@@ -95,6 +95,14 @@ func testApproval(w *world) {
 	}
 	w.join(w.fetch(path("/plain"), key("late")), plain.ID, ledger.JoinKey)
 
+	// And one that has a key keeps it when a call without one carries it out.
+	kept := w.ask(w.fetch(path("/kept"), key("kept"), asks()))
+	w.decide(kept, true)
+	if e := w.allow(w.fetch(path("/kept"))); e.ID != kept.ID || e.Key != "kept" {
+		w.Errorf("carried out %s with key %q, want %s", e.ID, e.Key, kept.ID)
+	}
+	w.join(w.fetch(path("/kept"), key("kept")), kept.ID, ledger.JoinKey)
+
 	// A caller that wants a person asked.
 	asked := w.ask(w.fetch(path("/asked"), func(r *ledger.Request) { r.Ask = "the caller asks" }))
 	if a := w.approval(asked.ApprovalID); a.Reason != "the caller asks" {
@@ -154,6 +162,12 @@ func testApprovalRules(w *world) {
 		w.until(a.ExpiresAt)
 		if got := w.approval(a.ID); got.Status != ledger.ApprovalLapsed {
 			w.Errorf("at its end it is %s", got.Status)
+		}
+		if !grant {
+			late := ledger.Decision{ID: a.ID, Approve: true, By: "ana", Now: w.now()}
+			if got, err := w.s.Approvals().Decide(w.ctx, late); !errors.Is(err, ledger.ErrDecided) || got.Status != ledger.ApprovalLapsed {
+				w.Errorf("a grant at its end: %s, %v", got.Status, err)
+			}
 		}
 		again := w.ask(w.fetch(asks(), path(e.Terms.Target)))
 		if again.ID == e.ID {

@@ -79,7 +79,7 @@ func testCapForms(w *world) {
 	if c.Count != 1 || c.MaxCount != 1 {
 		w.Errorf("the reason counts %d of %d", c.Count, c.MaxCount)
 	}
-	_, uses, err := w.s.Reserve(w.ctx, w.fetch(usd(payment.Dollar), caps(sum)))
+	_, uses, err := w.s.Reserve(w.ctx, w.fetch(path("/uses"), usd(payment.Dollar), caps(sum)))
 	if err != nil || len(uses) != 1 || uses[0].Limit != sum || uses[0].USD != 8*payment.Dollar || uses[0].Count != 1 {
 		w.Errorf("the uses before the payment are %+v, %v", uses, err)
 	}
@@ -93,6 +93,15 @@ func testCapForms(w *world) {
 	})), ledger.Denied)
 	w.reason(e, "host_denied")
 	w.reason(e, policy.CodeCapExceeded)
+
+	// The terms cost what they cost, whatever the verdict says; and the fee
+	// bound is part of it.
+	cheap := w.fetch(usd(2*payment.Dollar), caps(sum), path("/cheap"))
+	cheap.Verdict.Cost = 1
+	if r := w.deny(cheap, policy.CodeCapExceeded); r.Cost != 2*payment.Dollar {
+		w.Errorf("the cost is %v", r.Cost)
+	}
+	w.deny(w.fetch(usd(payment.Dollar), caps(sum), path("/fee"), func(r *ledger.Request) { r.Payment.Terms.FeeBound = payment.Dollar }), policy.CodeCapExceeded)
 
 	// A limit of another agent is a mistake of the caller.
 	r2 := w.fetch(caps(scoped(sum, policy.Scope{Kind: policy.ScopeAgent, Agent: "other"})))

@@ -40,6 +40,7 @@ func testSkew(w *world) {
 	w.fails(w.fetch(at(w.now().Add(-11*time.Second))), ledger.ErrClockSkew)
 	w.clock.Step(-11 * time.Second)
 	w.fails(w.fetch(), ledger.ErrClockSkew)
+	w.fails(w.fetch(at(w.now().Add(15*time.Second))), ledger.ErrClockSkew)
 	w.clock.Step(time.Second)
 	w.allow(w.fetch(path("/back")))
 
@@ -50,6 +51,7 @@ func testSkew(w *world) {
 	e = w.move(e, ledger.InDoubt, ledger.ByClient)
 	w.clock.Advance(time.Second)
 	w.join(w.fetch(path("/guard"), at(slow.Add(time.Second))), e.ID, ledger.JoinGuard)
+	w.join(w.fetch(path("/guard"), at(slow.Add(time.Second)), began(slow.Add(time.Millisecond))), e.ID, ledger.JoinGuard)
 	w.allow(w.fetch(path("/guard"), at(slow.Add(time.Second)), began(slow.Add(-time.Second))))
 
 	// An outcome is recorded whatever the clocks say, at an instant that fits.

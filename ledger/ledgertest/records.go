@@ -176,6 +176,16 @@ func testChains(w *world) {
 			w.Errorf("without event %d it verifies", i+1)
 		}
 	}
+	// Also where a link is forged with its hash, and the next one's Prev.
+	for i := range len(events) - 1 {
+		forged := append([]ledger.Event(nil), events...)
+		forged[i].Data = []byte(`{"forged":true}`)
+		forged[i].Hash = forged[i].Sum()
+		forged[i+1].Prev = forged[i].Hash
+		if ledger.VerifyChain(forged) == nil {
+			w.Errorf("a forged event %d verifies", i+1)
+		}
+	}
 	if ledger.VerifyChain(nil) == nil {
 		w.Errorf("no events verify")
 	}

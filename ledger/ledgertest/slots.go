@@ -12,6 +12,10 @@ import (
 // testValidity stamps validBefore: whole seconds, never later than the policy,
 // the terms or the challenge allow, and refused under ten seconds.
 func testValidity(w *world) {
+	ten := func(r *ledger.Request) { r.Validity = 10 * time.Second }
+	if e := w.allow(w.fetch(path("/ten"), ten)); !e.ValidBefore.Equal(noon.Add(10 * time.Second)) {
+		w.Errorf("valid before %v", e.ValidBefore)
+	}
 	w.clock.Advance(400 * time.Millisecond)
 	now := w.now()
 	whole := now.Truncate(time.Second)

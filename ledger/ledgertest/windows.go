@@ -154,6 +154,7 @@ func testAgeing(w *world) {
 	const n = 300
 	hour := atMost(n*payment.Dollar, rolling(time.Hour))
 	count := atMostCount(n, rolling(time.Hour))
+	edge := scoped(hour, policy.Scope{Kind: policy.ScopeAgent, Agent: "edge"})
 	for i := range n {
 		w.allow(w.fetch(path(fmt.Sprint(i)), caps(hour, count)))
 		if i%100 == 99 {
@@ -169,6 +170,16 @@ func testAgeing(w *world) {
 	}
 	w.deny(w.fetch(usd(1), caps(count)), policy.CodeCountExceeded)
 	w.verify()
+	// To the microsecond, while a counter lags.
+	last := w.allow(w.fetch(path("/last"), agent("edge"), caps(edge)))
+	w.clock.Advance(time.Second)
+	next := w.allow(w.fetch(path("/next"), agent("edge"), caps(edge)))
+	for i, e := range []ledger.Entry{last, next} {
+		w.until(e.ValidBefore.Add(time.Hour - time.Microsecond))
+		w.uses(edge, payment.USD(2-i)*payment.Dollar, int64(2-i))
+		w.clock.Advance(time.Microsecond)
+		w.uses(edge, payment.USD(1-i)*payment.Dollar, int64(1-i))
+	}
 	w.clock.Advance(1000 * time.Hour)
 	w.uses(hour, 0, 0)
 	// All at once is what a cap of the whole needs.
