@@ -16,7 +16,7 @@ import (
 
 const (
 	maxReplay = 1 << 20         // bytes of a body that are kept where there is no GetBody
-	teeTime   = 2 * time.Second // for a body that is still being sent when the 402 comes
+	teeTime   = 2 * time.Second // for the rest of a body that was not all sent when the 402 came
 )
 
 // replay can give a request's body again. Where the request has a GetBody that
@@ -37,7 +37,16 @@ func newReplay(req *http.Request) *replay {
 	case req.GetBody != nil:
 		return &replay{get: req.GetBody, length: req.ContentLength}
 	}
-	return &replay{tee: bounded.NewTee(req.Body, maxReplay), length: req.ContentLength}
+	tee := bounded.NewTee(req.Body, maxReplay)
+	tee.Hold()
+	return &replay{tee: tee, length: req.ContentLength}
+}
+
+// release lets go of the caller's body: nothing more of it is wanted.
+func (b *replay) release() {
+	if b.tee != nil {
+		b.tee.Release()
+	}
 }
 
 func (b *replay) teed() bool { return b.tee != nil }
@@ -72,15 +81,10 @@ func (b *replay) open() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(kept)), nil
 }
 
-// kept is what the transport read of a teed body. A seller may answer before
-// all of it was sent; then it waits a little for the end.
+// kept is a teed body. A seller may answer before all of it was sent; then what
+// the transport left is read here, if it comes in time.
 func (b *replay) kept() ([]byte, bool) {
-	timer := time.NewTimer(teeTime)
-	defer timer.Stop()
-	select {
-	case <-b.tee.Done():
-	case <-timer.C:
-	}
+	b.tee.Rest(teeTime)
 	return b.tee.Kept()
 }
 

@@ -172,7 +172,14 @@ func TestAttack47_MutatingBody(t *testing.T) {
 // the body can be had again.
 func TestBodyStillBeingSentAtTheChallenge(t *testing.T) {
 	t.Parallel()
-	for name, getBody := range map[string]bool{"GetBody": true, "reader": false} {
+	for name, tc := range map[string]struct {
+		getBody, deaf bool          // deaf: the seller reads nothing of it and hangs up
+		pause         time.Duration // of the writer
+		length        int64
+	}{
+		"GetBody": {getBody: true, pause: 20 * time.Millisecond}, "reader": {pause: 20 * time.Millisecond},
+		"slow reader": {pause: 300 * time.Millisecond}, "deaf seller": {deaf: true, pause: 100 * time.Millisecond}, "deaf, length": {deaf: true, pause: 100 * time.Millisecond, length: 12},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, setup{base: &http.Transport{}})
@@ -180,9 +187,14 @@ func TestBodyStillBeingSentAtTheChallenge(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("PAYMENT-SIGNATURE") == "" {
 					http.NewResponseController(rw).EnableFullDuplex()
+					if tc.deaf {
+						rw.Header().Set("Connection", "close")
+					}
 					challenge(terms(entry()), "{}")(rw, r)
 					http.NewResponseController(rw).Flush()
-					io.Copy(io.Discard, r.Body)
+					if !tc.deaf {
+						io.Copy(io.Discard, r.Body)
+					}
 					return
 				}
 				if b, err := io.ReadAll(r.Body); err == nil && string(b) == "first second" {
@@ -193,12 +205,13 @@ func TestBodyStillBeingSentAtTheChallenge(t *testing.T) {
 			pr, pw := io.Pipe()
 			go func() {
 				io.WriteString(pw, "first ")
-				time.Sleep(20 * time.Millisecond)
+				time.Sleep(tc.pause)
 				io.WriteString(pw, "second")
 				pw.Close()
 			}()
 			req := w.request(http.MethodPost, s.URL, pr)
-			if getBody {
+			req.ContentLength = tc.length
+			if tc.getBody {
 				req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("first second")), nil }
 			}
 			if g := w.do(req); g.err != nil || paid.Load() != 1 {
@@ -211,13 +224,28 @@ func TestBodyStillBeingSentAtTheChallenge(t *testing.T) {
 // Expect: 100-continue: the seller refuses before the body is sent at all.
 func TestExpectContinue(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{base: &http.Transport{ExpectContinueTimeout: time.Second}})
-	s := canopytest.NewSeller(w.chain, canopytest.SellerConfig{Routes: []canopytest.Route{{Pattern: "POST /goods/", Price: dime}}})
-	url := s.Start(t) + "/goods/1"
-	req := w.request(http.MethodPost, url, strings.NewReader("hello"))
-	req.Header.Set("Expect", "100-continue")
-	w.bought(w.do(req))
-	w.spent(dime)
+	for name, body := range map[string]io.Reader{"GetBody": strings.NewReader("hello"), "reader": onlyReader{strings.NewReader("hello")}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{base: &http.Transport{ExpectContinueTimeout: time.Second}})
+			var got []string
+			s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("PAYMENT-SIGNATURE") == "" {
+					challenge(terms(entry()), "{}")(rw, r) // without a 100 Continue
+					return
+				}
+				b, _ := io.ReadAll(r.Body)
+				got = append(got, string(b))
+			}))
+			defer s.Close()
+			req := w.request(http.MethodPost, s.URL, body)
+			req.Header.Set("Expect", "100-continue")
+			if g := w.do(req); g.err != nil || g.StatusCode != 200 || len(got) != 1 || got[0] != "hello" {
+				t.Errorf("got %v, the seller %q", g.err, got)
+			}
+			w.signed(1)
+		})
+	}
 }
 
 // net/http repeats requests on connections that turn out dead, unless it cannot:

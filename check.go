@@ -124,7 +124,7 @@ func (c *Client) checkOffers(ctx context.Context, seen probed, o options) (Check
 		return out, nil
 	}
 	now := c.cfg.Now()
-	p, err := c.newPurchase(seen.req, newReplay(seen.req), o, now)
+	p, err := c.newPurchase(seen.req, newReplay(seen.req), o, now) // a GET has no body
 	if err != nil {
 		return c.checkDenied(out, seen.offers[0], err)
 	}

@@ -40,6 +40,7 @@ func (c *Client) roundTrip(req *http.Request, o options) (*http.Response, error)
 	}
 	began := c.cfg.Now()
 	body := newReplay(req)
+	defer body.release()
 	resp, err := c.cfg.Transport.RoundTrip(body.first(req))
 	if err != nil {
 		return nil, err

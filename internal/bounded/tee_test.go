@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/canopy-go/canopy/internal/bounded"
 )
@@ -135,5 +136,77 @@ func TestTeeOfRequest(t *testing.T) {
 		if got, whole := tee.Kept(); string(got) != text || !whole {
 			t.Errorf("length %d: Kept = %q, %v", length, got, whole)
 		}
+	}
+}
+
+// Under Hold an early Close leaves the rest to Rest, and Release closes.
+func TestTeeHold(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name  string
+		in    io.Reader
+		max   int64
+		want  string
+		whole bool
+	}{
+		{"rest", strings.NewReader("abcdef"), 6, "abcdef", true},
+		{"too much", strings.NewReader("abcdef"), 5, "", false},
+		{"broken", failing(strings.NewReader("abcd"), errBroken), 10, "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			src := &body{Reader: tc.in}
+			tee := bounded.NewTee(src, tc.max)
+			tee.Hold()
+			if _, err := io.ReadFull(tee, make([]byte, 2)); err != nil {
+				t.Fatal(err)
+			}
+			if err := tee.Close(); err != nil || src.closed != 0 || isDone(tee) {
+				t.Errorf("Close = %v, closed %d times, done %v", err, src.closed, isDone(tee))
+			}
+			if n, err := tee.Read(make([]byte, 1)); n != 0 || err != bounded.ErrClosed {
+				t.Errorf("Read after Close = %d, %v", n, err)
+			}
+			tee.Rest(time.Minute)
+			if got, whole := tee.Kept(); string(got) != tc.want || whole != tc.whole || !isDone(tee) {
+				t.Errorf("Kept = %q, %v, want %q, %v", got, whole, tc.want, tc.whole)
+			}
+			for range 2 {
+				if err := tee.Release(); err != nil || src.closed != 1 {
+					t.Errorf("Release = %v, closed %d times", err, src.closed)
+				}
+			}
+		})
+	}
+}
+
+// A body that hangs is given up, and let go by Release.
+func TestTeeHoldHangs(t *testing.T) {
+	t.Parallel()
+	r, _ := io.Pipe()
+	tee := bounded.NewTee(r, 10)
+	tee.Hold()
+	tee.Rest(time.Millisecond) // nobody closed it, nobody reads it
+	tee.Close()
+	tee.Rest(time.Millisecond)
+	if got, whole := tee.Kept(); whole || isDone(tee) {
+		t.Errorf("Kept = %q, %v", got, whole)
+	}
+	if err := tee.Release(); err != nil || !isDone(tee) {
+		t.Errorf("Release = %v, done %v", err, isDone(tee))
+	}
+}
+
+// Released before it is closed, it closes as ever.
+func TestTeeReleasedFirst(t *testing.T) {
+	t.Parallel()
+	src := &body{Reader: strings.NewReader("abc")}
+	tee := bounded.NewTee(src, 10)
+	tee.Hold()
+	if err := tee.Release(); err != nil || src.closed != 0 {
+		t.Errorf("Release = %v, closed %d times", err, src.closed)
+	}
+	if err := tee.Close(); err != nil || src.closed != 1 {
+		t.Errorf("Close = %v, closed %d times", err, src.closed)
 	}
 }
