@@ -211,7 +211,24 @@ func TestWithWaitCancelled(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
+		w.pending(got{err: err}) // it still waits for a person
 		w.signed(0)
+	})
+}
+
+// The record keeps the purpose that the person saw, whatever the call says that
+// carries the payment out.
+func TestApprovedPurposeStays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, setup{})
+		_, url := w.sells(report)
+		p := w.pending(w.get(url, canopy.WithPurpose("the quarterly report")))
+		w.rule(p.Result.ApprovalID, true)
+		g := w.bought(w.get(url, canopy.WithPurpose("something else")))
+		e, err := w.store.Entry(t.Context(), g.paid.PaymentID)
+		if err != nil || e.Purpose != "the quarterly report" {
+			t.Errorf("purpose %q, %v", e.Purpose, err)
+		}
 	})
 }
 

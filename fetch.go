@@ -33,6 +33,9 @@ func (c *Client) Fetch(ctx context.Context, req *http.Request, opts ...Option) (
 		return nil, errors.New("canopy: Fetch of a nil request")
 	}
 	hc := http.Client{Transport: fetcher{c, o}, CheckRedirect: checkRedirect}
+	if o.stay {
+		hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
 	resp, err := hc.Do(req.WithContext(ctx))
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) && ours(wrapped.Err) {
@@ -127,7 +130,7 @@ func (c *Client) await(ctx context.Context, pending *PendingError, left time.Dur
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return pending
 	case err != nil:
-		return err
+		return fmt.Errorf("%w (%w)", pending, err) // it still waits for a person
 	}
 	return c.verdictOf(a, pending.Result)
 }

@@ -15,6 +15,7 @@ type options struct {
 	purpose     string
 	ask         bool
 	wait        time.Duration
+	stay        bool // redirects are answers
 }
 
 type optionFunc func(*options) error
@@ -95,4 +96,10 @@ func WithWait(d time.Duration) Option {
 		o.wait = d
 		return nil
 	})
+}
+
+// WithoutRedirects makes a redirect an answer like any other, which Fetch
+// returns and does not follow.
+func WithoutRedirects() Option {
+	return optionFunc(func(o *options) error { o.stay = true; return nil })
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
@@ -49,9 +48,6 @@ type File struct {
 	// Ask asks a person for a secret, such as the password of a keystore that
 	// the file names no other source for. Nil means that nobody can be asked.
 	Ask func(ctx context.Context, what string) (string, error)
-
-	// Wrap goes around the transport of a client that is opened; nil for none.
-	Wrap func(http.RoundTripper) http.RoundTripper
 
 	Now    func() time.Time // the clock; time.Now where nil
 	Logger *slog.Logger     // nothing is logged where nil

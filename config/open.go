@@ -126,13 +126,9 @@ func (f *File) client(key payment.Signer, account payment.Address, agent string)
 		return nil, err
 	}
 	transport := dial.Config{AllowPrivate: f.Network.AllowPrivate, Proxy: f.Network.Proxy}.Transport()
-	var rt http.RoundTripper = transport
-	if f.Wrap != nil {
-		rt = f.Wrap(rt)
-	}
 	c, err := canopy.New(canopy.Config{
 		Agent: agent, Treasury: canopy.Treasury{Signer: key}, Policy: f.Policy, Store: store,
-		Rails: []canopy.Rail{rail}, Transport: rt, Now: f.Now, Logger: f.Logger,
+		Rails: []canopy.Rail{rail}, Transport: transport, Now: f.Now, Logger: f.Logger,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("config: %w", err), store.Close())

@@ -94,10 +94,6 @@ func (f *fetch) run(c *cobra.Command, rawURL string) error {
 	if err != nil {
 		return err
 	}
-	var kept heldBack
-	if !f.follow {
-		file.Wrap = kept.wrap
-	}
 	client, err := f.client(ctx, file)
 	if err != nil {
 		return err
@@ -116,7 +112,6 @@ func (f *fetch) run(c *cobra.Command, rawURL string) error {
 		return f.failed(err, req, client)
 	}
 	defer resp.Body.Close()
-	kept.restore(resp)
 	return f.answered(resp, out)
 }
 
@@ -125,6 +120,9 @@ func (f *fetch) options(c *cobra.Command) ([]canopy.Option, error) {
 	opts, err := priceOption(c, f.maxPrice)
 	if err != nil {
 		return nil, err
+	}
+	if !f.follow {
+		opts = append(opts, canopy.WithoutRedirects())
 	}
 	if c.Flags().Changed("key") {
 		opts = append(opts, canopy.WithKey(f.key))

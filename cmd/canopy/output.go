@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"sync"
 )
 
 // output is where a body goes.
@@ -92,39 +91,3 @@ func (o *output) close() {
 		os.Remove(name)
 	}
 }
-
-// heldBack keeps the Location of redirects from the client, which would follow
-// them, and gives it back to the answer: without -L curl does not follow.
-type heldBack struct {
-	mu       sync.Mutex
-	location []string
-}
-
-func (h *heldBack) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp, err := next.RoundTrip(req)
-		if err != nil {
-			return resp, err
-		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.location = nil
-		if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-			h.location = resp.Header["Location"]
-			delete(resp.Header, "Location")
-		}
-		return resp, nil
-	})
-}
-
-func (h *heldBack) restore(resp *http.Response) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.location != nil {
-		resp.Header["Location"] = h.location
-	}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
