@@ -116,8 +116,6 @@ func (d *document) resolve(name string, all, done map[string]*parsed) *parsed {
 		switch {
 		case seen[parent]:
 			d.errs.add(q.from.line, key, fmt.Sprintf("%q inherits from this table: a circle", clip(parent)))
-		case len(chain) >= maxDepth:
-			d.errs.add(q.from.line, key, fmt.Sprintf("tables inherit from one another over more than %d steps", maxDepth))
 		case all[parent] == nil:
 			names := make([]string, 0, len(all))
 			for n := range all {
@@ -138,7 +136,17 @@ func (d *document) resolve(name string, all, done map[string]*parsed) *parsed {
 // descend inherits down a chain of tables, the nearest to base last.
 func (d *document) descend(chain []*parsed, base *parsed, done map[string]*parsed) *parsed {
 	for i := len(chain) - 1; i >= 0; i-- {
-		base = chain[i].inherit(base)
+		q := chain[i]
+		switch {
+		case base.depth < maxDepth:
+			q = q.inherit(base)
+		case !base.bad:
+			d.errs.add(q.from.line, tableKey(q.name)+".from", fmt.Sprintf("tables inherit from one another over more than %d steps", maxDepth))
+			fallthrough
+		default:
+			q.depth, q.bad = maxDepth, true
+		}
+		base = q
 		done[base.name] = base
 	}
 	return base

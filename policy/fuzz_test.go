@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/pelletier/go-toml/v2"
+
 	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
 )
@@ -12,6 +15,8 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		document, tenRules, "", "[org]\ncaps=[\"none\"]", "policy.a={caps=[\"none\"],allow=[\"*\"]}",
 		"[policy.a]\nfrom=\"b\"\n[policy.b]\nfrom=\"a\"\n", "[policy.\"\\u0000\"]\n", "[[policy.a]]\nx=1", "x=[[[[", "\"a\\x41\"=1",
+		"policy.a.caps=[\"none\"]\npolicy.\"a\".allow=[]\n[org]\nname='Ümlaut \U0001F600 \\ \"'\n", "[policy]\na={caps=[\"none\"],mode=\"enforce\"}\nb.caps=[\"none\"]\nb.deny=['*']\n",
+		"policy=1\n[policy.a]\n", "policy.a=1\npolicy.a.b=2\n",
 		"[treasury]\nx=1979-05-27T07:32:00Z\n[policy.a]\nmax_pending=0x10\ncaps=['$1 / ever']\ntimezone='UTC'\n",
 	} {
 		f.Add([]byte(seed))
@@ -28,6 +33,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again.String() != p.String() {
 			t.Fatalf("does not read back: %v\n%s", err, p)
 		}
+		if diff := cmp.Diff(ours(t, doc), ours(t, []byte(p.String()))); diff != "" {
+			t.Fatalf("read otherwise than TOML says (-document +policy):\n%s", diff)
+		}
 		policy.Lint(p)
 		for _, agent := range append(p.Agents(), "nobody") {
 			v := p.Evaluate(pay(agent, "a.example", usd, addrA, addrB), now, policy.History{})
@@ -42,6 +50,25 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// ours is what go-toml reads of a policy's tables, without what String leaves
+// out.
+func ours(t *testing.T, doc []byte) map[string]map[string]any {
+	var all map[string]any
+	if err := toml.Unmarshal(doc, &all); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]map[string]any{}
+	if org, ok := all["org"].(map[string]any); ok && len(org) > 0 {
+		out["org"] = org
+	}
+	tables, _ := all["policy"].(map[string]any)
+	for name, table := range tables {
+		out["policy."+name] = table.(map[string]any)
+		delete(out["policy."+name], "mode")
+	}
+	return out
 }
 
 func FuzzCap(f *testing.F) {

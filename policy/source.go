@@ -80,7 +80,8 @@ type parsed struct {
 	frozen, chat              flag
 	rules                     []Rule
 
-	bad bool // a fault was told already
+	depth int  // steps of inheritance above it
+	bad   bool // a fault was told already
 }
 
 type amount struct {
@@ -260,6 +261,7 @@ func checkZone(zone string) error {
 func (p *parsed) inherit(parent *parsed) *parsed {
 	out := *p
 	out.bad = p.bad || parent.bad
+	out.depth = parent.depth + 1
 	pick(&out.max, parent.max, out.max.set)
 	pick(&out.approve, parent.approve, out.approve.set)
 	pick(&out.timezone, parent.timezone, out.timezone.set)
