@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,6 +89,9 @@ const (
 // damaged, or on a network file system, with a *FileError that tells the way
 // out. Payments of processes that are gone are in doubt when it returns.
 func Open(path string, o Options) (*Store, error) {
+	if name := filepath.Base(path); path == "" || name == "." || name == ".." || strings.HasSuffix(path, string(filepath.Separator)) {
+		return nil, fmt.Errorf("sqlite: %q is not the path of a file", path)
+	}
 	dir, err := ownDir(path)
 	if err != nil {
 		return nil, err

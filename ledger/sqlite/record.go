@@ -3,6 +3,7 @@ package sqlite
 import (
 	"crypto/sha256"
 	"database/sql/driver"
+	"fmt"
 	"math"
 	"time"
 
@@ -78,9 +79,12 @@ func entryOf(row []driver.Value) (n int64, e *ledger.Entry, err error) {
 	e.ID, e.State, e.Cost = payment.ID(id), ledger.State(state), payment.USD(cost)
 	e.CreatedAt = fromMicro(created)
 	if copy(e.Fingerprint[:], fingerprint) != len(e.Fingerprint) {
-		return 0, nil, ErrDamaged
+		return 0, nil, fmt.Errorf("payment %q: %w", id, ErrDamaged)
 	}
-	return n, e, decodeEntry(body, e)
+	if err := decodeEntry(body, e); err != nil {
+		return 0, nil, fmt.Errorf("payment %q: %w", id, err)
+	}
+	return n, e, nil
 }
 
 // beside writes what of e is in columns of its own.

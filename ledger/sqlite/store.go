@@ -168,7 +168,7 @@ func (s *Store) reader(ctx context.Context) (*conn, error) {
 func (s *Store) release(c *conn) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if !s.closed {
+	if !s.closed && c.failed == nil {
 		select {
 		case s.idle <- c:
 			return

@@ -79,7 +79,7 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 				n, e, err := entryOf(row[:11])
 				last, _ = row[0].(int64)
 				if err != nil {
-					v.Problem("payment %v: %v", row[1], err)
+					v.Problem("%v", err)
 					return nil
 				}
 				page = append(page, &paymentRow{n, e})

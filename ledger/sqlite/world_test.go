@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -125,5 +127,69 @@ func TestPayAndReopen(t *testing.T) {
 	}
 	if r := verify(t, s); r.Payments != 1 || r.Events != 2 || len(r.Problems) > 0 {
 		t.Fatalf("Verify: %+v", r)
+	}
+}
+
+// TestPaths: any name of a file will do, and nothing else.
+func TestPaths(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"canopy.db", "a b?c#d%41&mode=memory.db", ":memory:", "file:x?mode=memory", "-", "\u00e9.db", "sub/dir/x"} {
+		s := open(t, filepath.Join(dir, name), Options{})
+		pay(t, s, request(time.Now(), 1))
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, path := range []string{"", ".", "..", dir + "/", dir + "/new/"} {
+		if s, err := Open(path, Options{}); err == nil {
+			s.Close()
+			t.Errorf("%q was opened", path)
+		}
+	}
+}
+
+// TestEmpty: a file that a crash left empty becomes the ledger it was to be.
+func TestEmpty(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "canopy.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pay(t, open(t, path, Options{}), request(time.Now(), 1))
+}
+
+// TestClosed: a closed ledger says so to every call, and may be closed again.
+func TestClosed(t *testing.T) {
+	s := open(t, newPath(t), Options{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Reserve(t.Context(), request(time.Now(), 1)); !errors.Is(err, ledger.ErrClosed) {
+		t.Errorf("Reserve: %v", err)
+	}
+	if _, _, err := s.Frozen(t.Context(), "trader"); !errors.Is(err, ledger.ErrClosed) {
+		t.Errorf("Frozen: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("Close again: %v", err)
+	}
+}
+
+// TestLog: the log is copied into the file before it grows long.
+func TestLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	path := newPath(t)
+	s := open(t, path, Options{})
+	for i := range uint64(1500) {
+		pay(t, s, request(time.Now(), i, plain...))
+	}
+	log, err := os.Stat(path + "-wal")
+	if err != nil || log.Size() > 2*walPages*pageSize {
+		t.Errorf("the log: %v, %v", log.Size(), err)
+	}
+	file, err := os.Stat(path)
+	if err != nil || file.Size() < 100*pageSize {
+		t.Errorf("the file: %v, %v", file.Size(), err)
 	}
 }
