@@ -56,8 +56,8 @@ func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
 		return nil, err
 	}
 	if spanOf(was) != spanOf(&e) {
-		count, err := newCounting(tx, now)
-		if err != nil {
+		var count counting
+		if err := count.start(tx, now); err != nil {
 			return nil, err
 		}
 		if err := count.recount(was, &e); err != nil {

@@ -18,11 +18,6 @@ type counting struct {
 	marks []Mark
 	fresh []tally // counters made in this step, to be stored if it authorizes
 	found []tally // counters that were read; after gather, all of the payment, as they will be
-
-	space struct { // what the slices begin in
-		marks [6]Mark
-		found [8]tally
-	}
 }
 
 type tally struct {
@@ -30,15 +25,12 @@ type tally struct {
 	Counter
 }
 
-func newCounting(tx Tx, now time.Time) (*counting, error) {
+// start makes c ready for a step, in the memory that it has.
+func (c *counting) start(tx Tx, now time.Time) error {
 	marks, err := tx.Marks()
-	if err != nil {
-		return nil, err
-	}
-	c := &counting{tx: tx, now: now}
-	c.marks = append(c.space.marks[:0], marks...)
-	c.found = c.space.found[:0]
-	return c, nil
+	c.tx, c.now = tx, now
+	c.marks, c.fresh, c.found = append(c.marks[:0], marks...), c.fresh[:0], c.found[:0]
+	return err
 }
 
 // edge is the point that an entry must be after to count in w at now, and the

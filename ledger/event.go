@@ -40,12 +40,12 @@ func (ev *Event) Sum() payment.Hash {
 	buf = binary.BigEndian.AppendUint64(buf, uint64(ev.Seq))
 	buf = binary.BigEndian.AppendUint64(buf, uint64(ev.At.UnixMicro()))
 	buf = append(buf, byte(ev.From), byte(ev.To), byte(ev.By))
-	buf = appendText(buf, string(ev.Data))
+	buf = appendText(buf, ev.Data)
 	buf = append(buf, ev.Prev[:]...)
 	return sha256.Sum256(buf)
 }
 
-func appendText(b []byte, s string) []byte {
+func appendText[T ~string | ~[]byte](b []byte, s T) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
 	return append(b, s...)
 }

@@ -26,6 +26,9 @@ type book struct {
 	mu     sync.Mutex
 	closed bool
 	tx     memoryTx
+
+	scratch Scratch
+	request Request // the one that is being reserved
 }
 
 var (
@@ -62,14 +65,18 @@ func (m *Memory) begin(ctx context.Context) error {
 	return nil
 }
 
-func (m *Memory) env() Env { return Env{Clock: m.clock, Owner: m.owner, Alive: m.alive} }
+func (m *Memory) env() Env {
+	return Env{Clock: m.clock, Owner: m.owner, Scratch: &m.scratch, Alive: m.alive}
+}
 
 // Reserve is that of Store.
 func (m *Memory) Reserve(ctx context.Context, r Request) (Entry, []policy.Use, error) {
 	if err := m.begin(ctx); err != nil {
 		return Entry{}, nil, err
 	}
-	e, uses, err := ReserveTx(&m.tx, &r, m.env())
+	m.request = r
+	e, uses, err := ReserveTx(&m.tx, &m.request, m.env())
+	m.request = Request{}
 	m.mu.Unlock()
 	if e == nil {
 		return Entry{}, nil, err

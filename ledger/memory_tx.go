@@ -38,6 +38,7 @@ type row struct {
 	e      *Entry
 	events []*Event
 	facts  policy.Facts
+	first  [2]*Event // what events begins in
 }
 
 type keyName struct{ agent, key string }
@@ -154,7 +155,8 @@ func (t *memoryTx) Insert(e *Entry, ev *Event) error {
 	if _, ok := t.entries[e.ID]; ok || t.taken(e, nil) {
 		return ErrTaken
 	}
-	r := &row{e: e, events: []*Event{ev}, facts: e.Facts()}
+	r := &row{e: e, facts: e.Facts()}
+	r.events = append(r.first[:0], ev)
 	t.entries[e.ID] = r
 	t.order = append(t.order, r)
 	t.index(r, nil, e)

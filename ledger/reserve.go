@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/canopy-go/canopy/payment"
@@ -34,6 +35,10 @@ func ReserveTx(tx Tx, r *Request, env Env) (*Entry, []policy.Use, error) {
 		return nil, nil, err
 	}
 	s := &reserving{tx: tx, r: r, env: env, hash: r.Payment.Terms.Hash()}
+	if env.Scratch == nil {
+		env.Scratch = new(Scratch)
+	}
+	s.count = &env.Scratch.count
 	var err error
 	if s.seen, err = tx.Seen(); err != nil {
 		return nil, nil, err
@@ -125,7 +130,7 @@ func (s *reserving) judge() error {
 		}
 	}
 	v.Cost = max(v.Cost, s.r.Payment.Terms.Cost())
-	v.Reasons = append(make([]policy.Reason, 0, len(v.Reasons)+2), v.Reasons...)
+	v.Reasons = slices.Clip(v.Reasons) // the caller's
 	if v.Status > payment.Allowed {
 		v.Status = payment.Denied
 	}
@@ -158,16 +163,16 @@ func (s *reserving) deny(code, text string, until time.Time) {
 
 // limits checks every limit of the verdict, and denies where one is full.
 func (s *reserving) limits() ([]policy.Use, error) {
-	c, err := newCounting(s.tx, s.now)
-	if err != nil {
+	c := s.count
+	if err := c.start(s.tx, s.now); err != nil {
 		return nil, err
 	}
-	s.count = c
 	for i := range c.marks {
 		if err := c.age(&c.marks[i], false); err != nil {
 			return nil, err
 		}
 	}
+	var err error
 	uses := make([]policy.Use, len(s.verdict.Limits))
 	for i, l := range s.verdict.Limits {
 		if uses[i], err = c.use(l, s.verdict.Cost); err != nil {
@@ -261,7 +266,7 @@ func (s *reserving) describe(e *Entry) {
 	e.ChallengeID, e.Realm, e.Protocol, e.Resend = o.ChallengeID, o.Realm, o.Version, o.Resend
 	e.Echo = append([]byte(nil), o.Echo...)
 	e.Watched = s.r.Watched
-	e.Reasons = s.verdict.Reasons
+	e.Reasons = append([]policy.Reason(nil), s.verdict.Reasons...)
 	e.Policy = s.verdict.Policy
 	e.DuplicateWindow = s.verdict.DuplicateWindow
 }

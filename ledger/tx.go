@@ -236,7 +236,16 @@ type Env struct {
 	Clock *Clock // of the store; one for all steps of a handle
 	Owner string // what this handle writes into Entry.Owner
 
+	// Scratch is memory that steps use again; nil allocates. Steps that share
+	// one are never concurrent.
+	Scratch *Scratch
+
 	// Alive tells whether the process of an owner still runs. It is not asked
 	// about Owner. nil means that no other owner is alive.
 	Alive func(owner string) bool
+}
+
+// Scratch is memory for the steps of one handle. The zero value is ready.
+type Scratch struct {
+	count counting
 }
