@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -229,6 +230,49 @@ func TestApprovedPurposeStays(t *testing.T) {
 		if err != nil || e.Purpose != "the quarterly report" {
 			t.Errorf("purpose %q, %v", e.Purpose, err)
 		}
+	})
+}
+
+// What was approved is taken although something cheaper is offered by now.
+func TestApprovedOfferIsTakenFirst(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, setup{})
+		dear := entry(`"1000"`, `"7500000"`)
+		offers := []string{dear}
+		url := w.handler(func(rw http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("PAYMENT-SIGNATURE") == "" {
+				challenge(terms(offers...), "{}")(rw, r)
+			}
+		})
+		p := w.pending(w.get(url))
+		w.rule(p.Result.ApprovalID, true)
+		offers = []string{entry(), dear}
+		if g := w.get(url); g.err != nil || g.paid.Amount != report || g.paid.PaymentID != p.Result.PaymentID {
+			t.Errorf("got %+v", g)
+		}
+		if g := w.get(url); g.err != nil || g.paid.Amount != 1000 {
+			t.Errorf("got %+v", g)
+		}
+	})
+}
+
+// While a person thinks the page becomes free: nothing is paid.
+func TestWithWaitForWhatIsFreeByNow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var s *canopytest.Seller
+		w := newWorld(t, setup{config: func(w *world, c *canopy.Config) {
+			c.Channels = []approvals.Channel{approvals.ChannelFunc(func(_ context.Context, a canopy.Approval) error {
+				s.SetPrice("GET /goods/", 0)
+				w.rule(a.ID, true)
+				return nil
+			})}
+		}})
+		var url string
+		s, url = w.sells(report)
+		if g := w.get(url, canopy.WithWait(time.Minute)); g.err != nil || g.StatusCode != 200 || g.cost {
+			t.Errorf("got %+v", g)
+		}
+		w.signed(0)
 	})
 }
 

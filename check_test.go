@@ -1,6 +1,7 @@
 package canopy_test
 
 import (
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -81,6 +82,22 @@ func TestCheckURLCache(t *testing.T) {
 		w.clock.Advance(61 * time.Second)
 		if c := check(); c.Cached || c.Amount != 5*payment.Cent || c.Status != canopy.Allowed {
 			t.Errorf("after a minute %+v", c)
+		}
+	})
+}
+
+// What is kept is bounded.
+func TestCheckURLCacheIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, setup{})
+		_, url := w.sells(dime)
+		for i := range 257 {
+			if _, err := w.client.CheckURL(w.context(), fmt.Sprint(url, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c, err := w.client.CheckURL(w.context(), url+"0"); err != nil || c.Cached {
+			t.Errorf("check %+v, %v: more than 256 are kept", c, err)
 		}
 	})
 }

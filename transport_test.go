@@ -119,6 +119,10 @@ func TestPassThrough(t *testing.T) {
 	if got, err := w.client.RoundTrip(req); got != want || err != nil || sent != req {
 		t.Errorf("got %v, %v; sent a copy: %v", got, err, sent != req)
 	}
+	req = w.request("POST", "https://feed.example/", onlyReader{strings.NewReader("x")})
+	if got, err := w.client.RoundTrip(req); got != want || err != nil || got.Request != req {
+		t.Errorf("got %v, %v; its request is a copy: %v", got, err, got.Request != req)
+	}
 	w.signed(0)
 }
 
