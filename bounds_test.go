@@ -184,3 +184,25 @@ func zipped(s string) []byte {
 	z.Close()
 	return b.Bytes()
 }
+
+// The client's own transport takes headers of 256 KiB and no more, and follows
+// no proxy of the environment.
+func TestAttack36_HugeHeader(t *testing.T) {
+	t.Parallel()
+	for size, fails := range map[int]bool{100 << 10: false, 300 << 10: true} {
+		t.Run(fmt.Sprint(size>>10, " KiB"), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{config: func(_ *world, c *canopy.Config) { c.Transport = nil }})
+			s := canopytest.NewSeller(w.chain, canopytest.SellerConfig{
+				Routes: []canopytest.Route{{Pattern: "GET /goods", Price: dime}}, Faults: canopytest.Plan{canopytest.Always(canopytest.HugeHeader(size))},
+			})
+			g := w.get(s.Start(t) + "/goods")
+			if fails != (g.err != nil) {
+				t.Errorf("got %v", g.err)
+			}
+			if fails {
+				w.signed(0)
+			}
+		})
+	}
+}
