@@ -12,7 +12,8 @@ import (
 //
 // A payment that may have moved money comes first, so that no retry pays while
 // an equal call is not resolved; then one that is approved on these terms; then
-// one that waits for a person. A call that is denied joins none of the last
+// one that a call which waited with this one carried out; then one that waits
+// for a person. A call that is denied joins none of the last
 // two: denied beats pending.
 func (s *reserving) answer() (*Entry, Join, error) {
 	if s.frozen {
@@ -28,11 +29,14 @@ func (s *reserving) answer() (*Entry, Join, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	var approved, pending *Entry
+	var approved, pending, shared *Entry
 	for _, e := range equal {
 		if !s.waits(e) {
 			if s.guards(e) {
 				return e, JoinGuard, nil
+			}
+			if s.waited(e) {
+				shared = first(shared, e)
 			}
 			continue
 		}
@@ -53,6 +57,8 @@ func (s *reserving) answer() (*Entry, Join, error) {
 	switch {
 	case approved != nil:
 		return approved, 0, nil
+	case shared != nil:
+		return shared, JoinEqual, nil
 	case pending != nil && s.verdict.Status != payment.Denied:
 		return pending, JoinEqual, nil
 	}
@@ -131,11 +137,22 @@ func (s *reserving) guards(e *Entry) bool {
 	if !s.now.Before(e.SafeAfter()) {
 		return false
 	}
-	began := s.own
+	return e.Recovered || s.own.Before(e.OutcomeSeen) || !s.began().Before(e.OutcomeSeen)
+}
+
+// began is when the call began, by the store's own clock.
+func (s *reserving) began() time.Time {
 	if ago := s.r.Now.Sub(s.r.Began); !s.r.Began.IsZero() && ago > 0 {
-		began = s.own.Add(-ago)
+		return s.own.Add(-ago)
 	}
-	return e.Recovered || s.own.Before(e.OutcomeSeen) || !began.Before(e.OutcomeSeen)
+	return s.own
+}
+
+// waited reports whether e was approved and carried out while this equal call
+// was under way: they waited for one person, the first to commit pays.
+func (s *reserving) waited(e *Entry) bool {
+	return e.ApprovalID != "" && (e.State.Live() || e.State == Settled) && s.began().Before(e.AuthorizedAt) &&
+		(s.r.Key == "" || e.Key == "" || e.Key == s.r.Key)
 }
 
 // duplicate denies a transfer without a key that equals a recent one.

@@ -64,7 +64,8 @@ type Approvals interface {
 	// Decide records a person's answer, and moves the payment, in one durable
 	// step. ErrDecided means that somebody was first or it expired; the
 	// approval is returned with it. ErrTermsChanged means that the stored
-	// terms no longer have the hash that d names.
+	// terms no longer have the hash that d names, ErrSelf that the requester
+	// answered its own request. A grant is ErrClockSkew where clocks disagree.
 	Decide(ctx context.Context, d Decision) (Approval, error)
 }
 

@@ -95,20 +95,32 @@ func (e *Entry) SafeAfter() time.Time {
 
 // AnswersUntil is the instant until which the entry may answer an equal call,
 // and false where it never does. It is far away for one that waits for a
-// person; an authorized one has no outcome yet and answers nobody.
+// person; one that was approved and carried out still answers the calls that
+// waited with it; any other without an outcome answers nobody.
 func (e *Entry) AnswersUntil() (time.Time, bool) {
+	var until time.Time
 	switch e.State {
 	case PendingApproval, Approved:
 		return farAway, true
 	case InDoubt, NeedsOperator:
-		return e.SafeAfter(), true
+		until = e.SafeAfter()
 	case Claimed, Settled:
 		if !e.Delivered && !e.Terms.IsTransfer() {
-			return e.SafeAfter(), true
+			until = e.SafeAfter()
 		}
+	case Authorized:
+	default:
+		return until, false
 	}
-	return time.Time{}, false
+	if e.ApprovalID != "" {
+		until = latest(until, e.AuthorizedAt.Add(waitedWith))
+	}
+	return until, !until.IsZero()
 }
+
+// waitedWith is how long a payment that was approved answers the equal calls
+// that waited for the same person: all that is left to them is to ask.
+const waitedWith = time.Hour
 
 var farAway = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 

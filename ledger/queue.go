@@ -20,6 +20,11 @@ const chunkLen = 512
 // find is the chunk that p belongs to and the place of the first point there
 // that is not before p.
 func (q *queue) find(p Point) (chunk, i int) {
+	if last := len(q.chunks) - 1; last >= 0 {
+		if c := q.chunks[last]; p.After(c[len(c)-1].at) {
+			return last, len(c) // as it nearly always is
+		}
+	}
 	chunk = sort.Search(len(q.chunks), func(i int) bool { return q.chunks[i][0].at.After(p) })
 	if chunk > 0 {
 		chunk--

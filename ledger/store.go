@@ -22,15 +22,22 @@ type Store interface {
 	// Authorized (hold taken, slot and validity stamped, permit minted),
 	// PendingApproval or Denied. The entry's State tells which; Reasons has
 	// every reason, the ledger's own among them. The uses are those of the
-	// verdict's limits before this payment.
+	// verdict's limits before this payment: exact where one denies, and else
+	// perhaps a little high after a long pause.
+	//
+	// A granted approval of this very payment is consumed in the same step: the
+	// entry that comes back is the approved one, under its own ID, Authorized.
+	// Where it cannot be carried out now, nothing is stored, and it comes back
+	// as it stands, Approved, with the refusal in Reasons; its approval stays
+	// unspent.
 	//
 	// A call that is answered by an earlier payment gets that entry and a
 	// *JoinedError. Other errors mean that nothing was stored: ErrKeyConflict,
-	// ErrClockSkew, ErrMissing, ErrReadOnly, or the store's own.
+	// ErrClockSkew, ErrTaken, ErrMissing, ErrReadOnly, or the store's own.
 	Reserve(ctx context.Context, r Request) (Entry, []policy.Use, error)
 
 	// Advance records a move, or a fact about a live payment, by compare-and-set
-	// on Change.Version. ErrStale means that somebody else moved it, ErrIllegal
+	// on Change.Version. It refuses no clock: an outcome must not be lost. ErrStale means that somebody else moved it, ErrIllegal
 	// that the table of moves forbids it; nothing is stored then.
 	Advance(ctx context.Context, c Change) (Entry, error)
 

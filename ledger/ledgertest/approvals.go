@@ -103,6 +103,20 @@ func testApproval(w *world) {
 	}
 	w.join(w.fetch(path("/kept"), key("kept")), kept.ID, ledger.JoinKey)
 
+	// Of equal calls that waited for one person the first to commit pays, and
+	// the others get what it got; a call that begins later asks again.
+	waited := w.ask(w.fetch(path("/waited"), asks()))
+	start := w.now()
+	w.clock.Advance(time.Minute)
+	w.decide(waited, true)
+	w.allow(w.fetch(path("/waited"), asks(), began(start)))
+	w.join(w.fetch(path("/waited"), asks(), began(start)), waited.ID, ledger.JoinEqual)
+	w.join(w.fetch(path("/waited"), asks(), began(start), key("waits")), waited.ID, ledger.JoinEqual)
+	w.move(w.entry(waited.ID), ledger.Claimed, ledger.ByClient, delivered)
+	w.clock.Advance(time.Second)
+	w.join(w.fetch(path("/waited"), asks(), began(start)), waited.ID, ledger.JoinEqual)
+	w.ask(w.fetch(path("/waited"), asks()))
+
 	// A caller that wants a person asked.
 	asked := w.ask(w.fetch(path("/asked"), func(r *ledger.Request) { r.Ask = "the caller asks" }))
 	if a := w.approval(asked.ApprovalID); a.Reason != "the caller asks" {

@@ -20,6 +20,7 @@ type model struct {
 type modelPayment struct {
 	ledger.Entry // its plain facts
 	expires      time.Time
+	approved     bool // by a person, and carried out
 	outcome      time.Time
 }
 
@@ -127,6 +128,11 @@ func (m *model) reserve(r ledger.Request) decision {
 				approved = p
 			}
 		}
+		for _, p := range list {
+			if approved == nil && p.Agent == r.Payment.Agent && p.Fingerprint == r.Fingerprint && p.waitedWith(m.now, r) {
+				return decision{state: p.State, id: p.ID, join: ledger.JoinEqual}
+			}
+		}
 	}
 	if approved == nil && pending != nil && v.Status != payment.Denied {
 		return decision{state: pending.State, id: pending.ID, join: ledger.JoinEqual}
@@ -184,6 +190,7 @@ func (m *model) reserve(r ledger.Request) decision {
 		p.State = ledger.PendingApproval
 	default:
 		p.State = ledger.Authorized
+		p.approved = approved != nil
 		p.AuthorizedAt, p.ValidBefore = m.now, m.now.Add(r.Validity).Truncate(time.Second)
 	}
 	if takesKey && p.State != ledger.Denied && p.Key == "" || p.Key == "" && approved != nil {
@@ -196,6 +203,13 @@ func (m *model) reserve(r ledger.Request) decision {
 	p.Cost, p.Fingerprint, p.Watched, p.DuplicateWindow = cost, r.Fingerprint, r.Watched, v.DuplicateWindow
 	d.state, d.id = p.State, p.ID
 	return d
+}
+
+// waitedWith reports whether p was approved and carried out while the call of r
+// was under way.
+func (p *modelPayment) waitedWith(now time.Time, r ledger.Request) bool {
+	return p.approved && !p.State.Freed() && r.Began.Before(p.AuthorizedAt) && now.Before(p.AuthorizedAt.Add(time.Hour)) &&
+		(p.Key == "" || r.Key == "" || p.Key == r.Key)
 }
 
 // guards reports whether p answers a later equal call.
