@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/payment"
 )
@@ -34,7 +32,9 @@ type Config struct {
 type Chain struct {
 	id    payment.ChainID
 	nodes []*node
+	clock clock.Clock
 	sent  atomic.Int64
+	turn  atomic.Uint64
 }
 
 // New returns a chain. It does no I/O. Its errors name the field, and no URL,
@@ -62,14 +62,14 @@ func New(c Config) (*Chain, error) {
 		Transport: c.Transport, Timeout: c.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	out := &Chain{id: c.ID}
+	out := &Chain{id: c.ID, clock: c.Clock}
 	for i, raw := range c.URLs {
 		n, err := newNode(raw, c.ID, hc, c.Clock, &out.sent)
 		if err != nil {
 			return nil, fmt.Errorf("chain: Config.URLs[%d]: %w", i, err)
 		}
 		for _, other := range out.nodes {
-			if other.host == n.host && other.url == n.url {
+			if other.url == n.url {
 				return nil, fmt.Errorf("chain: Config.URLs[%d] stands there twice: a node cannot confirm itself", i)
 			}
 		}
@@ -88,96 +88,68 @@ func (c *Chain) Sources() int { return min(2, len(c.nodes)) }
 // Traffic is how many bytes of requests and answers went to and from nodes.
 func (c *Chain) Traffic() int64 { return c.sent.Load() }
 
-// all asks every node at once, and returns the answers of those that gave one.
-// It is an error where fewer than Sources did.
-func all[T any](ctx context.Context, c *Chain, ask func(context.Context, *node) (T, error)) ([]T, error) {
-	answers := make([]T, len(c.nodes))
-	errs := make([]error, len(c.nodes))
-	var g errgroup.Group
-	for i, n := range c.nodes {
-		g.Go(func() error {
-			answers[i], errs[i] = ask(ctx, n)
-			return nil
-		})
-	}
-	g.Wait()
-	var out []T
-	for i := range answers {
-		if errs[i] == nil {
-			out = append(out, answers[i])
-		}
-	}
-	if len(out) < c.Sources() {
-		return nil, errors.Join(errs...)
-	}
-	return out, nil
-}
-
-// agreed is what all nodes that answered say, which must be the same.
-func agreed[T comparable](ctx context.Context, c *Chain, what string, ask func(context.Context, *node) (T, error)) (T, error) {
-	answers, err := all(ctx, c, ask)
-	var zero T
-	if err != nil {
-		return zero, fmt.Errorf("chain: %s: %w", what, err)
-	}
-	for _, a := range answers[1:] {
-		if a != answers[0] {
-			return zero, fmt.Errorf("chain: %s: %w", what, ErrDisagree)
-		}
-	}
-	return answers[0], nil
-}
-
-// Balance is what account holds of asset at the latest block, by the first node
-// that answers. It is a preference, never evidence.
+// Balance is what account holds of asset at the latest block, by whichever node
+// answers first. It is a preference, never evidence.
 func (c *Chain) Balance(ctx context.Context, asset payment.Asset, account payment.Address) (payment.Units, error) {
 	if asset.Chain != c.id {
 		return payment.Units{}, fmt.Errorf("chain: %s is not on %s", asset, c.id)
 	}
 	input := append(selector(balanceOf), word32(wordOf(account))...)
-	var errs []error
-	for _, n := range c.nodes {
-		var out word
-		err := n.one(ctx, "eth_call", &out, map[string]any{"to": asset.Address.Lower(), "data": data(input)}, "latest")
-		if err == nil {
-			return payment.UnitsFromBytes(out), nil
-		}
-		errs = append(errs, err)
+	out, err := fastest(ctx, c, func(ctx context.Context, n *node) (out word, err error) {
+		err = n.one(ctx, "eth_call", &out, map[string]any{"to": asset.Address.Lower(), "data": data(input)}, "latest")
+		return out, err
+	})
+	if err != nil {
+		return payment.Units{}, fmt.Errorf("chain: balance: %w", err)
 	}
-	return payment.Units{}, fmt.Errorf("chain: balance: %w", errors.Join(errs...))
+	return payment.UnitsFromBytes(out), nil
 }
 
-// Latest is the newest block, by the first node that answers: for comparing
+// Latest is the newest block: the lowest of those that the nodes name, so that
+// one of them alone cannot claim that time has passed. It is for comparing
 // clocks, never evidence.
 func (c *Chain) Latest(ctx context.Context) (payment.Block, error) {
-	var errs []error
-	for _, n := range c.nodes {
-		b, err := n.block(ctx, "latest")
-		if err == nil {
-			return b, nil
-		}
-		errs = append(errs, err)
+	heads, err := all(ctx, c, 1, func(ctx context.Context, n *node) (payment.Block, error) { return n.block(ctx, "latest") })
+	if err != nil {
+		return payment.Block{}, fmt.Errorf("chain: latest block: %w", err)
 	}
-	return payment.Block{}, fmt.Errorf("chain: latest block: %w", errors.Join(errs...))
+	return lowest(heads), nil
+}
+
+func lowest(blocks []payment.Block) payment.Block {
+	low := blocks[0]
+	for _, b := range blocks[1:] {
+		if b.Number < low.Number {
+			low = b
+		}
+	}
+	return low
 }
 
 // Finalized is the newest block that every node calls final and that all have
 // with one hash and time.
 func (c *Chain) Finalized(ctx context.Context) (payment.Block, error) {
-	heads, err := all(ctx, c, func(ctx context.Context, n *node) (payment.Block, error) { return n.block(ctx, "finalized") })
+	heads, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) (payment.Block, error) { return n.block(ctx, "finalized") })
 	if err != nil {
 		return payment.Block{}, fmt.Errorf("chain: finalized block: %w", err)
 	}
-	lowest := heads[0]
-	for _, b := range heads[1:] {
-		if b.Number < lowest.Number {
-			lowest = b
+	low := lowest(heads)
+	same, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) (payment.Block, error) {
+		return n.block(ctx, quantity(low.Number))
+	})
+	if err != nil {
+		return payment.Block{}, fmt.Errorf("chain: finalized block: %w", err)
+	}
+	for _, b := range same {
+		if b != same[0] {
+			return payment.Block{}, fmt.Errorf("chain: finalized block: %w", ErrDisagree)
 		}
 	}
-	return agreed(ctx, c, "finalized block", func(ctx context.Context, n *node) (payment.Block, error) {
-		return n.block(ctx, quantity(lowest.Number))
-	})
+	return same[0], nil
 }
+
+// maxTime is the end of the year 9999: no block's time is later.
+const maxTime = 253402300799
 
 // block reads the header of the block with that tag or number.
 func (n *node) block(ctx context.Context, at any) (payment.Block, error) {
@@ -191,6 +163,9 @@ func (n *node) block(ctx context.Context, at any) (payment.Block, error) {
 	}
 	if b == nil {
 		return payment.Block{}, fmt.Errorf("%w: %s does not have block %v", ErrAnswer, n.host, at)
+	}
+	if b.Timestamp > maxTime {
+		return payment.Block{}, fmt.Errorf("%w: %s gave block %d an impossible time", ErrAnswer, n.host, b.Number)
 	}
 	if q, ok := at.(quantity); ok && b.Number != q {
 		return payment.Block{}, fmt.Errorf("%w: %s gave block %d for %d", ErrAnswer, n.host, b.Number, q)

@@ -1,8 +1,12 @@
 // Package chain reads EVM chains over JSON-RPC: balances, used authorizations,
-// finalized blocks, receipts and logs. It holds no keys and decides nothing.
+// finalized blocks and the logs of tokens. It holds no keys and decides nothing.
 //
 // A node can lie, stall or be behind. What releases a hold is therefore asked of
 // every URL that is configured, at one block that all of them call final, and
 // has to come back equal from two of them where there are two. A chain with one
 // URL says so by Sources, so that what rests on its word alone is marked.
+//
+// Reads that a node puts off are made again, within bounds; large questions are
+// split, and smaller where a node takes no more. No error tells more of a URL
+// than its host: the rest may be a key.
 package chain

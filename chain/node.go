@@ -14,7 +14,6 @@ import (
 
 	"github.com/canopy-go/canopy/internal/bounded"
 	"github.com/canopy-go/canopy/internal/clock"
-	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -30,6 +29,10 @@ var (
 	ErrWrongChain  = errors.New("chain: the node serves another chain")
 	ErrDisagree    = errors.New("chain: the nodes disagree")
 	ErrAnswer      = errors.New("chain: not an answer")
+
+	errTooLarge = fmt.Errorf("%w: more than %d bytes", ErrAnswer, maxAnswer)
+	errPutOff   = fmt.Errorf("%w: it limits the rate of requests", ErrUnreachable)
+	errBatch    = fmt.Errorf("%w: it takes no request of this size", ErrUnreachable)
 )
 
 // RPCError is an error that a node answered with.
@@ -60,7 +63,9 @@ type node struct {
 	chain   payment.ChainID
 	clock   clock.Clock
 	checked atomic.Bool
+	batch   atomic.Int64  // calls that it takes in one request
 	sent    *atomic.Int64 // bytes of requests and answers
+	secrets []string      // what of the URL may be a key
 }
 
 func newNode(raw string, chain payment.ChainID, hc *http.Client, c clock.Clock, sent *atomic.Int64) (*node, error) {
@@ -68,7 +73,9 @@ func newNode(raw string, chain payment.ChainID, hc *http.Client, c clock.Clock, 
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("not an http or https URL")
 	}
-	return &node{url: raw, host: u.Host, hc: hc, chain: chain, clock: c, sent: sent}, nil
+	n := &node{url: raw, host: u.Host, hc: hc, chain: chain, clock: c, sent: sent, secrets: secretsOf(u)}
+	n.batch.Store(maxBatch)
+	return n, nil
 }
 
 // read makes calls that change nothing, in as few requests as it takes. A node
@@ -77,7 +84,8 @@ func newNode(raw string, chain payment.ChainID, hc *http.Client, c clock.Clock, 
 func (n *node) read(ctx context.Context, calls ...*call) error {
 	if !n.checked.Load() {
 		var id quantity
-		if err := n.patient(ctx, []*call{{method: "eth_chainId", result: &id}}); err != nil {
+		asked := call{method: "eth_chainId", result: &id}
+		if err := errors.Join(n.patient(ctx, []*call{&asked}), asked.err); err != nil {
 			return err
 		}
 		if payment.EVMChain(uint64(id)) != n.chain {
@@ -86,13 +94,24 @@ func (n *node) read(ctx context.Context, calls ...*call) error {
 		n.checked.Store(true)
 	}
 	for len(calls) > 0 {
-		some := calls[:min(len(calls), maxBatch)]
-		if err := n.patient(ctx, some); err != nil {
+		some := calls[:min(len(calls), int(n.batch.Load()))]
+		err := n.patient(ctx, some)
+		if len(some) > 1 && refusesBatch(err) {
+			n.batch.Store(int64(len(some) / 2))
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		calls = calls[len(some):]
 	}
 	return nil
+}
+
+// refusesBatch reports whether a node may take fewer calls at once.
+func refusesBatch(err error) bool {
+	var whole *RPCError
+	return errors.As(err, &whole) || errors.Is(err, errBatch) || errors.Is(err, errTooLarge)
 }
 
 // one makes one call, and returns its error.
@@ -138,8 +157,6 @@ func (n *node) patient(ctx context.Context, calls []*call) error {
 	}
 }
 
-var errPutOff = fmt.Errorf("%w: it limits the rate of requests", ErrUnreachable)
-
 type request struct {
 	Version string `json:"jsonrpc"`
 	ID      int    `json:"id"`
@@ -177,7 +194,7 @@ func (n *node) send(ctx context.Context, calls []*call) (after time.Duration, er
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := n.hc.Do(req)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrUnreachable, withoutURL(err))
+		return 0, fmt.Errorf("%w: %w", ErrUnreachable, n.hide(err))
 	}
 	defer resp.Body.Close()
 	answer, cut, err := bounded.ReadAll(resp.Body, maxAnswer)
@@ -188,23 +205,25 @@ func (n *node) send(ctx context.Context, calls []*call) (after time.Duration, er
 			after = time.Duration(min(s, 60)) * time.Second
 		}
 		return after, errPutOff
+	case resp.StatusCode == http.StatusRequestEntityTooLarge:
+		return 0, errBatch
 	case err != nil:
-		return 0, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return 0, fmt.Errorf("%w: %w", ErrUnreachable, n.hide(err))
 	case cut:
-		return 0, fmt.Errorf("%w: more than %d bytes", ErrAnswer, maxAnswer)
-	case resp.StatusCode != http.StatusOK && !bytes.HasPrefix(bytes.TrimSpace(answer), []byte("[")):
+		return 0, errTooLarge
+	case resp.StatusCode != http.StatusOK && !json.Valid(answer):
 		return 0, fmt.Errorf("%w: status %d", ErrUnreachable, resp.StatusCode)
 	}
-	return 0, fill(calls, answer)
+	return 0, n.fill(calls, answer)
 }
 
 // fill gives each call its answer.
-func fill(calls []*call, answer []byte) error {
+func (n *node) fill(calls []*call, answer []byte) error {
 	var out []response
 	if err := json.Unmarshal(answer, &out); err != nil {
 		var single response
 		if json.Unmarshal(answer, &single) == nil && single.Error != nil {
-			e := &RPCError{single.Error.Code, plaintext.Clean(single.Error.Message, 200)}
+			e := &RPCError{single.Error.Code, n.clean(single.Error.Message)}
 			if e.limited() {
 				return errPutOff
 			}
@@ -224,23 +243,14 @@ func fill(calls []*call, answer []byte) error {
 		c := calls[*r.ID-1]
 		switch {
 		case r.Error != nil:
-			c.err = &RPCError{r.Error.Code, plaintext.Clean(r.Error.Message, 200)}
+			c.err = &RPCError{r.Error.Code, n.clean(r.Error.Message)}
 		case len(r.Result) == 0:
 			c.err = fmt.Errorf("%w: %s has no result", ErrAnswer, c.method)
 		default:
 			if c.err = json.Unmarshal(r.Result, c.result); c.err != nil {
-				c.err = fmt.Errorf("%w: %s: %v", ErrAnswer, c.method, c.err)
+				c.err = fmt.Errorf("%w: %s: %s", ErrAnswer, c.method, n.clean(c.err.Error()))
 			}
 		}
 	}
 	return nil
-}
-
-// withoutURL is err without the URL that net/http puts into it.
-func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
 }

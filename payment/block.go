@@ -1,6 +1,9 @@
 package payment
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Block is a block of a chain. Blocks are equal when they are ==.
 type Block struct {
@@ -12,16 +15,24 @@ type Block struct {
 // Settlement is what a chain shows of one used slot: the transaction that used
 // it, and what moved out of the account by it. The zero value shows nothing.
 type Settlement struct {
-	Slot   Slot
-	TxHash string
-	Block  uint64
-	Time   time.Time   // the block's; zero where the node does not say
-	Moved  []Recipient // the transfers of the token by this use; empty where none moved
+	Slot     Slot
+	TxHash   string
+	Block    uint64
+	Time     time.Time   // the block's; zero where the node does not say
+	Canceled bool        // the slot was used up by a cancellation, which moves nothing
+	Moved    []Recipient // the transfers of the token by this use; empty where none moved
+}
+
+// Equal reports whether s and o show the same use. A time that only one of them
+// knows makes no difference.
+func (s Settlement) Equal(o Settlement) bool {
+	return s.Slot == o.Slot && s.TxHash == o.TxHash && s.Block == o.Block && s.Canceled == o.Canceled &&
+		(s.Time.IsZero() || o.Time.IsZero() || s.Time.Equal(o.Time)) && slices.Equal(s.Moved, o.Moved)
 }
 
 // CarriesOut reports whether s moved exactly what t says, to each recipient.
 func (s Settlement) CarriesOut(t Terms) bool {
-	if s.TxHash == "" || len(s.Moved) != len(t.Recipients) {
+	if s.TxHash == "" || s.Canceled || len(s.Moved) != len(t.Recipients) {
 		return false
 	}
 	left := append([]Recipient(nil), t.Recipients...)

@@ -1,0 +1,266 @@
+package chain_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/canopy-go/canopy/chain"
+	"github.com/canopy-go/canopy/payment"
+)
+
+var final = payment.Block{Number: 1000, Time: blockTime(1000)}
+
+// TestForgedLogs refuses what was not asked for, and never reads it as ours.
+func TestForgedLogs(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(map[string]any){
+		"another token":   func(l map[string]any) { l["address"] = payee.Lower() },
+		"no token":        func(l map[string]any) { l["address"] = "0x" },
+		"another account": func(l map[string]any) { l["topics"].([]string)[1] = topic(payee) },
+		"no account":      func(l map[string]any) { l["topics"] = l["topics"].([]string)[:1] },
+		"no topics":       func(l map[string]any) { l["topics"] = []string{} },
+		"a later block":   func(l map[string]any) { l["blockNumber"] = q(1001) },
+		"removed":         func(l map[string]any) { l["removed"] = true },
+		"short topics":    func(l map[string]any) { l["topics"].([]string)[1] = "0x01" },
+		"no hash":         func(l map[string]any) { l["transactionHash"] = "0x" },
+	} {
+		n := newFakeNode()
+		n.settle(1, 900, payee, 70)
+		logs := n.logs
+		change(logs[0])
+		n.bend = func(c rpc) (reply, bool) { return reply{result: logs}, c.Method == "eth_getLogs" }
+		c, _ := connect(t, n)
+		if uses, err := c.Uses(t.Context(), usdc, account, 0, final); !errors.Is(err, chain.ErrAnswer) {
+			t.Errorf("%s: %+v, %v", name, uses, err)
+		}
+	}
+	// Odd, and not an error: it shows no transfer of the use.
+	for name, change := range map[string]func([]map[string]any){
+		"no amount":        func(l []map[string]any) { l[1]["data"] = "0x" },
+		"padded payee":     func(l []map[string]any) { l[1]["topics"].([]string)[2] = "0x" + strings.Repeat("ff", 32) },
+		"no payee":         func(l []map[string]any) { l[1]["topics"] = l[1]["topics"].([]string)[:2] },
+		"another tx":       func(l []map[string]any) { l[1]["transactionHash"] = "0x" + strings.Repeat("11", 32) },
+		"before the use":   func(l []map[string]any) { l[1]["logIndex"] = "0x0" },
+		"another event":    func(l []map[string]any) { l[1]["topics"].([]string)[0] = "0x" + strings.Repeat("22", 32) },
+		"an earlier block": func(l []map[string]any) { l[1]["blockNumber"] = q(899) },
+	} {
+		n := newFakeNode()
+		n.settle(1, 900, payee, 70)
+		change(n.logs)
+		c, _ := connect(t, n)
+		uses, err := c.Uses(t.Context(), usdc, account, 0, final)
+		if err != nil || len(uses) != 1 || len(uses[0].Moved) != 0 || uses[0].Canceled {
+			t.Errorf("%s: %+v, %v", name, uses, err)
+		}
+	}
+}
+
+// TestSeveralInOneTransaction tells apart what each use of one transaction
+// moved.
+func TestSeveralInOneTransaction(t *testing.T) {
+	t.Parallel()
+	n := newFakeNode()
+	n.stamps = false
+	tx := "0x" + strings.Repeat("33", 32)
+	n.settle(2, 900, payee, 20)
+	n.settle(1, 900, payment.Address{9}, 10)
+	n.cancel(3, 900)
+	for _, l := range n.logs {
+		l["transactionHash"] = tx
+	}
+	// An ordinary transfer of the account belongs to none of them.
+	n.log(900, 50, tx, word(99), "Transfer(address,address,uint256)", topic(account), topic(payee))
+	c, _ := connect(t, n)
+	uses, err := c.Uses(t.Context(), usdc, account, 0, final)
+	if err != nil || len(uses) != 3 {
+		t.Fatalf("%+v, %v", uses, err)
+	}
+	for i, want := range []struct {
+		nonce byte
+		to    payment.Address
+		moved uint64
+	}{{1, payment.Address{9}, 10}, {2, payee, 20}, {3, payee, 0}} {
+		u := uses[i]
+		if u.Slot != slot(want.nonce) || !u.Time.IsZero() || u.Canceled != (want.moved == 0) {
+			t.Errorf("use %d is %+v", i, u)
+		}
+		if want.moved > 0 && (len(u.Moved) != 1 || u.Moved[0] != payment.Recipient{Address: want.to, Amount: payment.UnitsOf(want.moved)}) {
+			t.Errorf("use %d moved %+v", i, u.Moved)
+		}
+	}
+}
+
+// TestRanges splits a long search, and smaller where a node finds it too much.
+func TestRanges(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]func(w http.ResponseWriter, span uint64) bool{
+		"none": func(http.ResponseWriter, uint64) bool { return false },
+		"by an error": func(w http.ResponseWriter, span uint64) bool {
+			if span > 700 {
+				fmt.Fprint(w, `[{"id":1,"error":{"code":-32600,"message":"block range too large"}}]`)
+			}
+			return span > 700
+		},
+		"by a code that others use for busy": func(w http.ResponseWriter, span uint64) bool {
+			if span > 1300 {
+				fmt.Fprint(w, `[{"id":1,"error":{"code":-32005,"message":"query returned more than 10000 results"}}]`)
+			}
+			return span > 1300
+		},
+		"by too long an answer": func(w http.ResponseWriter, span uint64) bool {
+			if span > 700 {
+				fmt.Fprint(w, strings.Repeat(" ", 8<<20+1))
+			}
+			return span > 700
+		},
+	} {
+		n := newFakeNode()
+		n.finalized, n.latest = 12_000, 12_010
+		for i := range 120 {
+			n.settle(byte(i+1), uint64(i*100+1), payee, uint64(i+1))
+		}
+		n.raw = func(w http.ResponseWriter, _ *http.Request, calls []rpc) bool {
+			if calls[0].Method != "eth_getLogs" {
+				return false
+			}
+			var p struct{ FromBlock, ToBlock string }
+			json.Unmarshal(calls[0].Params[0], &p)
+			from, _ := strconv.ParseUint(p.FromBlock[2:], 16, 64)
+			to, _ := strconv.ParseUint(p.ToBlock[2:], 16, 64)
+			if to < from || to > 12_000 || to-from >= 5000 {
+				t.Errorf("%s: asked for %d to %d", name, from, to)
+			}
+			return refuse(w, to-from+1)
+		}
+		c, clock := connect(t, n)
+		clock.frozen = false
+		uses, err := c.Uses(t.Context(), usdc, account, 0, payment.Block{Number: 12_000})
+		if err != nil || len(uses) != 120 {
+			t.Fatalf("%s: %d uses, %v", name, len(uses), err)
+		}
+		for i, u := range uses {
+			if u.Slot != slot(byte(i+1)) || len(u.Moved) != 1 {
+				t.Errorf("%s: use %d is %+v", name, i, u)
+			}
+		}
+	}
+	n := newFakeNode()
+	n.bend = func(c rpc) (reply, bool) { return reply{code: -32000, text: "no"}, c.Method == "eth_getLogs" }
+	c, _ := connect(t, n)
+	if _, err := c.Uses(t.Context(), usdc, account, 0, final); err == nil || n.called("eth_getLogs") > 20 {
+		t.Errorf("a node that refuses every range: %v after %d calls", err, n.called("eth_getLogs"))
+	}
+}
+
+// TestBatches puts many questions into few requests, and smaller ones where a
+// node takes no more.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	slots := make([]payment.Slot, 250)
+	for i := range slots {
+		slots[i] = slot(byte(i))
+	}
+	check := func(t *testing.T, n *fakeNode, most int) {
+		t.Helper()
+		n.settle(7, 900, payee, 1)
+		c, _ := connect(t, n)
+		used, err := c.Used(t.Context(), slots, final)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, u := range used {
+			if u != (byte(i) == 7) {
+				t.Errorf("slot %d used: %v", i, u)
+			}
+		}
+		if n.requests() > most {
+			t.Errorf("%d requests, want at most %d", n.requests(), most)
+		}
+	}
+	check(t, newFakeNode(), 1+3)
+	for name, refuse := range map[string]func(http.ResponseWriter){
+		"413":   func(w http.ResponseWriter) { w.WriteHeader(http.StatusRequestEntityTooLarge) },
+		"error": func(w http.ResponseWriter) { fmt.Fprint(w, `{"error":{"code":-32600,"message":"batch too large"}}`) },
+		"400 with error": func(w http.ResponseWriter) {
+			w.WriteHeader(400)
+			fmt.Fprint(w, `{"error":{"code":-32600,"message":"batch too large"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newFakeNode()
+			n.raw = func(w http.ResponseWriter, _ *http.Request, calls []rpc) bool {
+				if len(calls) > 12 {
+					refuse(w)
+				}
+				return len(calls) > 12
+			}
+			check(t, n, 1+4+22) // 100, 50, 25, then 12 at once
+		})
+	}
+	// A node that answers a part of a batch has not answered.
+	n := newFakeNode()
+	n.raw = func(w http.ResponseWriter, _ *http.Request, calls []rpc) bool {
+		if len(calls) > 1 {
+			w.Write(n.answer(calls[:len(calls)-1]))
+		}
+		return len(calls) > 1
+	}
+	c, _ := connect(t, n)
+	if used, err := c.Used(t.Context(), slots[:5], final); !errors.Is(err, chain.ErrAnswer) {
+		t.Errorf("a part of the answers: %v, %v", used, err)
+	}
+	// Neither true nor false is no answer, nor is that of an account without code.
+	for _, odd := range []string{"0x", "0x" + strings.Repeat("0", 63) + "2", "0x01"} {
+		n := newFakeNode()
+		n.bend = func(c rpc) (reply, bool) { return reply{result: odd}, c.Method == "eth_call" }
+		c, _ := connect(t, n)
+		if used, err := c.Used(t.Context(), slots[:1], final); !errors.Is(err, chain.ErrAnswer) {
+			t.Errorf("%s: %v, %v", odd, used, err)
+		}
+	}
+}
+
+// TestTraffic holds reconciling to 2 MiB for 1,000 holds, all of them settled,
+// with two nodes.
+func TestTraffic(t *testing.T) {
+	t.Parallel()
+	a, b := newFakeNode(), newFakeNode()
+	slots := make([]payment.Slot, 1000)
+	for i := range slots {
+		slots[i] = slot(0)
+		slots[i].NonceID = [32]byte{0: 2, 30: byte(i >> 8), 31: byte(i)}
+		for _, n := range []*fakeNode{a, b} {
+			tx, nonce := fmt.Sprintf("0x%064x", i+1), fmt.Sprintf("0x%x", slots[i].NonceID)
+			n.log(uint64(i), 2*i, tx, nil, "AuthorizationUsed(address,bytes32)", topic(account), nonce)
+			n.log(uint64(i), 2*i+1, tx, word(10_000), "Transfer(address,address,uint256)", topic(account), topic(payee))
+			n.used[slots[i].NonceID] = true
+		}
+	}
+	c, _ := connect(t, a, b)
+	at, err := c.Finalized(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := c.Used(t.Context(), slots, at)
+	if err != nil || len(used) != len(slots) {
+		t.Fatal(err)
+	}
+	first, err := c.BlockAt(t.Context(), blockTime(3), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses, err := c.Uses(t.Context(), usdc, account, min(first, 0), at)
+	if err != nil || len(uses) != len(slots) {
+		t.Fatalf("%d uses, %v", len(uses), err)
+	}
+	if total := int64(a.bytes + b.bytes); c.Traffic() != total || total > 2<<20 {
+		t.Errorf("%d bytes, counted as %d; at most %d", total, c.Traffic(), 2<<20)
+	} else {
+		t.Logf("%d KiB for 1,000 settled holds", total>>10)
+	}
+}
