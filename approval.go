@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy/approvals"
+	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
 )
@@ -45,7 +46,7 @@ func (c *Client) WaitForApproval(ctx context.Context, id ApprovalID) (Approval, 
 		if err != nil || a.Status != ledger.ApprovalPending {
 			return a, err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := clock.Sleep(ctx, c.cfg.Clock, pause); err != nil {
 			return a, err
 		}
 	}
@@ -103,7 +104,7 @@ func (c *Client) notify(ctx context.Context, e ledger.Entry) {
 	if len(c.cfg.Channels) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTime)
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, notifyTime)
 	defer cancel()
 	a, err := c.cfg.Store.Approvals().Approval(ctx, e.ApprovalID, c.cfg.Now())
 	if err != nil {

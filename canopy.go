@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy/approvals"
+	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
@@ -75,6 +76,7 @@ type Config struct {
 	Transport http.RoundTripper
 
 	Now    func() time.Time // the clock; time.Now where nil
+	Clock  clock.Clock      // what waiting goes by: the system's timers where nil, and else a simulator of this module
 	Logger *slog.Logger     // nothing is logged where nil
 }
 
@@ -148,6 +150,12 @@ func New(cfg Config) (*Client, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+		if cfg.Clock != nil {
+			cfg.Now = cfg.Clock.Now
+		}
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.Func(cfg.Now)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

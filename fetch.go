@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy/internal/bounded"
+	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -123,7 +124,7 @@ func (c *Client) await(ctx context.Context, pending *PendingError, left time.Dur
 	if left <= 0 {
 		return pending
 	}
-	waiting, cancel := context.WithTimeout(ctx, left)
+	waiting, cancel := clock.WithTimeout(ctx, c.cfg.Clock, left)
 	defer cancel()
 	a, err := c.WaitForApproval(waiting, pending.Result.ApprovalID)
 	switch {
@@ -146,7 +147,7 @@ type asked struct {
 // such that the caller of the client can still read all of it.
 func (c *Client) readOffers(resp *http.Response) (asked, error) {
 	var out asked
-	body, err := readChallenge(resp)
+	body, err := c.readChallenge(resp)
 	if err != nil {
 		return out, err
 	}
@@ -172,14 +173,14 @@ func (c *Client) readOffers(resp *http.Response) (asked, error) {
 // readChallenge reads at most maxChallenge bytes of resp, within challengeTime,
 // and leaves resp.Body as it was. A caller who asked for gzip itself gets the
 // body in gzip, and we read it decoded.
-func readChallenge(resp *http.Response) ([]byte, error) {
+func (c *Client) readChallenge(resp *http.Response) ([]byte, error) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		return nil, nil
 	}
 	orig := resp.Body
-	timer := time.AfterFunc(challengeTime, func() { orig.Close() })
+	stop := clock.AfterFunc(c.cfg.Clock, challengeTime, func() { orig.Close() })
 	body, _, err := bounded.ReadAll(orig, maxChallenge)
-	if !timer.Stop() {
+	if !stop() {
 		return nil, fmt.Errorf("the seller took more than %s to say what it asks", challengeTime)
 	}
 	resp.Body = bounded.Replay(body, err, orig)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
@@ -140,7 +141,7 @@ func (c *Client) reserve(ctx context.Context, p *purchase, o offered) (ledger.En
 	if p.opts.ask {
 		r.Ask = "The caller asks for approval"
 	}
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	detached, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)
 	defer cancel()
 	e, _, err := c.cfg.Store.Reserve(detached, r)
 	return e, err
@@ -207,7 +208,7 @@ func (c *Client) distrust(ctx context.Context, e ledger.Entry, cause error) erro
 	if !ok {
 		return fmt.Errorf("%w: %w", errTermsDiffer, cause)
 	}
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	detached, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)
 	defer cancel()
 	why := fmt.Sprintf("payment %s: %v", e.ID, errTermsDiffer)
 	if err := f.Freeze(detached, c.cfg.Agent, "canopy", why); err != nil {
@@ -257,7 +258,7 @@ func (c *Client) record(ctx context.Context, e ledger.Entry, ch ledger.Change) (
 		return e, "" // final already, by the chain's word
 	}
 	ch.ID, ch.Version, ch.By, ch.Now = e.ID, e.Version, ledger.ByClient, c.cfg.Now()
-	detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	detached, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)
 	defer cancel()
 	next, err := c.cfg.Store.Advance(detached, ch)
 	if errors.Is(err, ledger.ErrStale) {

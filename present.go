@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
@@ -52,7 +53,7 @@ func (c *Client) present(ctx context.Context, p *purchase, rail Rail, e ledger.E
 		if e.ValidBefore.Sub(c.cfg.Now())-wait < minValidity {
 			return nil, c.giveUp(ctx, e, sends, again.receipt, errors.New("its validity ends before it could be sent again"))
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := clock.Sleep(ctx, c.cfg.Clock, wait); err != nil {
 			return nil, c.giveUp(ctx, e, sends, again.receipt, err)
 		}
 	}
@@ -140,7 +141,7 @@ var errOtherTerms = errors.New("the seller now asks for other terms")
 
 // second reads a challenge that answered a payment.
 func (c *Client) second(resp *http.Response, p *purchase, rail Rail, e ledger.Entry) challenged {
-	body, err := readChallenge(resp)
+	body, err := c.readChallenge(resp)
 	if err != nil {
 		return challenged{stop: fmt.Errorf("reading the %d after payment: %w", resp.StatusCode, err)}
 	}
@@ -178,20 +179,6 @@ func resendAfter(resp *http.Response, r payment.Receipt, sends int) time.Duratio
 		return 0 // the seller joins the transaction that it has broadcast
 	}
 	return time.Duration(sends) * 250 * time.Millisecond
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // join answers a call by the payment that already stands for it.

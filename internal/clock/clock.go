@@ -37,10 +37,25 @@ func (f Func) Now() time.Time { return f() }
 // After is that of System.
 func (f Func) After(d time.Duration) (<-chan time.Time, func()) { return System{}.After(d) }
 
+// Driver is a Clock that plays time itself: a simulator's.
+type Driver interface {
+	Clock
+
+	// Sleep is that of the package.
+	Sleep(ctx context.Context, d time.Duration) error
+
+	// AfterFunc calls f once d has passed. stop gives it up, and tells whether
+	// it was in time.
+	AfterFunc(d time.Duration, f func()) (stop func() bool)
+}
+
 // Sleep waits for d by c, or until ctx ends, whose error it returns then.
 func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
+	}
+	if s, ok := c.(Driver); ok {
+		return s.Sleep(ctx, d)
 	}
 	woken, stop := c.After(d)
 	defer stop()
@@ -50,4 +65,39 @@ func Sleep(ctx context.Context, c Clock, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// AfterFunc calls f once d has passed by c. stop gives it up, and tells whether
+// it was in time.
+func AfterFunc(c Clock, d time.Duration, f func()) (stop func() bool) {
+	if s, ok := c.(Driver); ok {
+		return s.AfterFunc(d, f)
+	}
+	return time.AfterFunc(d, f).Stop
+}
+
+// WithTimeout is context.WithTimeout by c.
+func WithTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
+	s, ok := c.(Driver)
+	if !ok {
+		return context.WithTimeout(ctx, d)
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	stop := s.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
+	return timed{inner}, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// timed is a context that a Driver's timer ends.
+type timed struct{ context.Context }
+
+// Err is DeadlineExceeded where the timer ended it.
+func (t timed) Err() error {
+	err := t.Context.Err()
+	if err != nil && context.Cause(t.Context) == context.DeadlineExceeded {
+		return context.DeadlineExceeded
+	}
+	return err
 }
