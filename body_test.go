@@ -8,11 +8,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/canopytest"
 )
 
 const mib = 1 << 20
@@ -286,3 +289,53 @@ func TestPaidRequestIsNotRepeatedByNetHTTP(t *testing.T) {
 		})
 	}
 }
+
+// A body of unknown length was kept whole, so the paid request states it.
+func TestPaidReaderHasItsLength(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, setup{})
+		var length int64
+		url := w.handler(func(rw http.ResponseWriter, r *http.Request) {
+			if length = r.ContentLength; r.Header.Get("PAYMENT-SIGNATURE") == "" {
+				challenge(terms(entry()), "{}")(rw, r)
+			}
+		})
+		if g := w.do(w.request("POST", url, onlyReader{strings.NewReader("hello")})); g.err != nil || length != 5 {
+			t.Errorf("got %v, length %d", g.err, length)
+		}
+	})
+}
+
+// The caller's body is closed once the call is over, whatever came of it.
+func TestCallersBodyIsClosed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path  string
+		fault canopytest.Fault
+		opts  []canopy.Option
+	}{
+		"paid": {path: "/goods/1"}, "not found": {path: "/nowhere"}, "denied": {path: "/goods/1", opts: []canopy.Option{canopy.WithMaxPrice(0)}},
+		"dropped": {path: "/goods/1", fault: canopytest.Drop()}, "in doubt": {path: "/goods/1", fault: canopytest.DropBeforeSettling()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, setup{})
+				_, url := w.sells(dime, canopytest.Always(tc.fault))
+				closed := make(chan struct{})
+				w.do(w.request("POST", strings.TrimSuffix(url, "/goods/1")+tc.path, closeSignal{strings.NewReader("hello"), sync.OnceFunc(func() { close(closed) })}), tc.opts...)
+				synctest.Wait()
+				select {
+				case <-closed:
+				default:
+					t.Error("it is open")
+				}
+			})
+		})
+	}
+}
+
+type closeSignal struct {
+	io.Reader
+	close func()
+}
+
+func (c closeSignal) Close() error { c.close(); return nil }
