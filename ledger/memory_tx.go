@@ -16,9 +16,11 @@ type memoryTx struct {
 	entries   map[payment.ID]*row
 	order     []*row // by first commit
 	keys      map[keyName]*row
-	equal     map[callName][]*row // those with an AnswersUntil
-	transfers map[callName][]*row // authorized direct transfers
-	slots     map[string]*row     // live ones
+	equal     map[callName][]*row   // those with an AnswersUntil
+	transfers map[callName][]*row   // authorized direct transfers
+	slots     map[string]*row       // live ones
+	ended     map[string]payment.ID // slots that were live, by the payment that had them last
+	cursors   map[string]uint64
 	owned     map[string]map[*row]struct{}
 
 	approvals map[payment.ApprovalID]*Approval
@@ -55,6 +57,8 @@ func (t *memoryTx) init() {
 	t.equal = map[callName][]*row{}
 	t.transfers = map[callName][]*row{}
 	t.slots = map[string]*row{}
+	t.ended = map[string]payment.ID{}
+	t.cursors = map[string]uint64{}
 	t.owned = map[string]map[*row]struct{}{}
 	t.approvals = map[payment.ApprovalID]*Approval{}
 	t.pending = map[string]map[payment.ApprovalID]*Approval{}
@@ -208,6 +212,7 @@ func (t *memoryTx) index(r *row, was, is *Entry) {
 	switch held := was.HoldsSlot(); {
 	case held && !is.HoldsSlot():
 		delete(t.slots, was.SlotKey())
+		t.ended[was.SlotKey()] = is.ID
 	case !held && is.HoldsSlot():
 		t.slots[is.SlotKey()] = r
 	}

@@ -37,8 +37,9 @@ type Store interface {
 	Reserve(ctx context.Context, r Request) (Entry, []policy.Use, error)
 
 	// Advance records a move, or a fact about a live payment, by compare-and-set
-	// on Change.Version. It refuses no clock: an outcome must not be lost. ErrStale means that somebody else moved it, ErrIllegal
-	// that the table of moves forbids it; nothing is stored then.
+	// on Change.Version. ErrStale means that somebody else moved it, ErrIllegal
+	// that the table of moves forbids it; nothing is stored then. It refuses no
+	// clock, since an outcome must not be lost.
 	Advance(ctx context.Context, c Change) (Entry, error)
 
 	// Entry returns one payment, or ErrNotFound.
