@@ -267,8 +267,8 @@ func TestWithWaitForWhatIsFreeByNow(t *testing.T) {
 				return nil
 			})}
 		}})
-		var url string
-		s, url = w.sells(report)
+		seller, url := w.sells(report)
+		s = seller
 		if g := w.get(url, canopy.WithWait(time.Minute)); g.err != nil || g.StatusCode != 200 || g.cost {
 			t.Errorf("got %+v", g)
 		}

@@ -196,8 +196,7 @@ func TestEverySignatureIsWrittenAhead(t *testing.T) {
 func TestFreezeStopsAtEveryStep(t *testing.T) {
 	t.Run("before signing", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
-			var w *world
-			w = newWorld(t, setup{store: func(s ledger.Store) ledger.Store {
+			w := newWorld(t, setup{store: func(s ledger.Store) ledger.Store {
 				m := s.(*ledger.Memory)
 				return hookStore{m, func() { must(t, m.Freeze(context.Background(), "", "ana", "stop")) }}
 			}})
