@@ -16,6 +16,9 @@ import (
 // for a person. A call that is denied joins none of the last
 // two: denied beats pending.
 func (s *reserving) answer() (*Entry, Join, error) {
+	if s.r.Only != "" {
+		return s.only()
+	}
 	if s.frozen {
 		e, err := s.approved()
 		return e, 0, err
@@ -63,6 +66,30 @@ func (s *reserving) answer() (*Entry, Join, error) {
 		return pending, JoinEqual, nil
 	}
 	return nil, 0, s.duplicate()
+}
+
+// only is answer for a call that names the payment it carries out.
+func (s *reserving) only() (*Entry, Join, error) {
+	e, err := s.tx.Entry(s.r.Only)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case e.Agent != s.r.Payment.Agent || e.Fingerprint != s.r.Fingerprint:
+		return nil, 0, fmt.Errorf("%w: payment %s is not one of this call", ErrNotFound, e.ID)
+	}
+	if s.waits(e) {
+		if e, err = s.lapse(e); err != nil {
+			return nil, 0, err
+		}
+		if e == nil { // expired just now
+			e, err = s.tx.Entry(s.r.Only)
+			return e, JoinItself, err
+		}
+	}
+	if e.State == Approved && e.TermsHash == s.hash {
+		return e, 0, nil
+	}
+	return e, JoinItself, nil
 }
 
 func first(have, e *Entry) *Entry {

@@ -129,6 +129,11 @@ type Request struct {
 
 	Watched bool // see Entry.Watched
 
+	// Only, where it is set, is the one payment that may be carried out: it
+	// must be approved on these terms. As anything else it answers the call,
+	// with JoinItself, and nothing new is made.
+	Only payment.ID
+
 	// Ask turns an allowed verdict into a pending one, with this reason, for a
 	// caller that wants a person asked.
 	Ask string
@@ -187,9 +192,10 @@ type Join uint8
 
 // The reasons to join.
 const (
-	JoinKey   Join = iota + 1 // the key stands for it
-	JoinEqual                 // an equal call is pending or approved
-	JoinGuard                 // an equal call ended undelivered or in doubt
+	JoinKey    Join = iota + 1 // the key stands for it
+	JoinEqual                  // an equal call is pending or approved
+	JoinGuard                  // an equal call ended undelivered or in doubt
+	JoinItself                 // it is Request.Only, and not one to carry out now
 )
 
 // Error tells which payment answers.
@@ -199,5 +205,6 @@ func (e *JoinedError) Error() string {
 
 // String is the reason in words.
 func (j Join) String() string {
-	return [...]string{"", "the same key", "an equal call waits for approval", "an equal call is not resolved"}[min(int(j), 3)]
+	return [...]string{"", "the same key", "an equal call waits for approval", "an equal call is not resolved",
+		"it is not one to carry out now"}[min(int(j), 4)]
 }

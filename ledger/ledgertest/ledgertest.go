@@ -82,6 +82,10 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"Reopened", testReopened},
 		{"TwoHandles", testTwoHandles},
 		{"Recovery", testRecovery},
+		{"FindSlots", testFindSlots},
+		{"Cursors", testCursors},
+		{"Recover", testRecover},
+		{"Only", testOnly},
 		{"Model", testModel},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(newWorld(t, open(t))) })

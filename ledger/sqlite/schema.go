@@ -138,6 +138,9 @@ func migrate(c *conn, version int, now time.Time) error {
 					id, now.UnixMicro(), metaSum(id, now.UnixMicro()), time.Time{}.UnixMicro())
 			}
 		}
+		if err == nil && version == 1 {
+			err = fillSlots(c)
+		}
 		if err == nil {
 			err = c.script("PRAGMA user_version = " + strconv.Itoa(version+1))
 		}

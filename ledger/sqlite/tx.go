@@ -173,7 +173,8 @@ func (t *tx) Update(e *ledger.Entry, ev *ledger.Event) error {
 	if was == nil {
 		return ledger.ErrNotFound
 	}
-	sql, args := update(derive(was.e), derive(e))
+	before, after := derive(was.e), derive(e)
+	sql, args := update(before, after)
 	args = append(args, int64(e.State), e.Version, int64(e.Cost), encodeEntry(e), was.n)
 	changed, _, err := t.c.try(sql, args...)
 	switch {
@@ -181,6 +182,11 @@ func (t *tx) Update(e *ledger.Entry, ev *ledger.Event) error {
 		return t.taken(err)
 	case changed != 1:
 		return t.c.fail(ErrDamaged)
+	}
+	if before.slot != nil && after.slot == nil {
+		if err := t.ended(before.slot, was.n); err != nil {
+			return err
+		}
 	}
 	return t.stored(&paymentRow{was.n, e}, ev)
 }

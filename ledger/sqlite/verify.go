@@ -104,6 +104,12 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 			if derive(r.e) != columns[i] {
 				v.Problem("payment %s: what it is found by does not follow from its record", r.e.ID)
 			}
+			if !r.e.Slot.IsZero() && !r.e.HoldsSlot() {
+				found, err := t.c.first(`SELECT n FROM slots WHERE slot = ?`, []driver.Value{slotKey(r.e.SlotKey())}, new(int64))
+				if err != nil || !found {
+					v.Problem("payment %s: its slot is not remembered: %v", r.e.ID, err)
+				}
+			}
 			events, err := t.events(r)
 			if err != nil {
 				v.Problem("payment %s: its events: %v", r.e.ID, err)
