@@ -2,6 +2,8 @@ module github.com/canopy-go/canopy
 
 go 1.26.0
 
+ignore ./e2e/peers/node_modules
+
 require (
 	github.com/ethereum/go-ethereum v1.17.10
 	github.com/google/go-cmp v0.7.0
