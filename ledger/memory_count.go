@@ -136,11 +136,19 @@ func (t *memoryTx) Tally(s policy.Scope, after Point, now time.Time) (Tally, err
 
 // Oldest is that of CountTx.
 func (t *memoryTx) Oldest(s policy.Scope, after Point) (time.Time, error) {
-	var oldest time.Time
-	for sp := range t.counted(s, after) {
-		if !sp.open && (oldest.IsZero() || sp.at.Until.Before(oldest)) {
-			oldest = sp.at.Until
+	if rows, narrow := t.place(s); narrow && len(rows) <= fewRows {
+		var oldest time.Time
+		for sp := range t.counted(s, after) {
+			if !sp.open && (oldest.IsZero() || sp.at.Until.Before(oldest)) {
+				oldest = sp.at.Until
+			}
+		}
+		return oldest, nil
+	}
+	for p, r := range t.closed.after(after) {
+		if s.Covers(r.facts) {
+			return p.Until, nil
 		}
 	}
-	return oldest, nil
+	return time.Time{}, nil
 }
