@@ -55,6 +55,7 @@ type Chain struct {
 	mu        sync.Mutex
 	mining    Mining
 	down      error
+	nodes     nodes
 	blocks    []Block // by number
 	pool      []*transaction
 	byHash    map[string]*transaction
@@ -141,23 +142,19 @@ func (c *Chain) Dollar() payment.Asset {
 // where the asset is another chain's, where ctx has ended, and while the chain
 // is down.
 func (c *Chain) Balance(ctx context.Context, asset payment.Asset, account payment.Address) (payment.Units, error) {
-	if err := ctx.Err(); err != nil {
-		return payment.Units{}, fmt.Errorf("canopytest: balance: %w", err)
-	}
 	if asset.Chain != c.id {
 		return payment.Units{}, fmt.Errorf("canopytest: balance: %s is not on %s", asset, c.id)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.down != nil {
-		return payment.Units{}, fmt.Errorf("canopytest: balance: %w", c.down)
+	if err := c.reading(ctx, "balance"); err != nil {
+		return payment.Units{}, err
 	}
-	c.catchUp()
+	defer c.mu.Unlock()
 	return c.balances[holding{asset.Address, account}], nil
 }
 
-// SetDown makes reads by Balance fail with err, as an unreachable node does;
-// nil ends it. Sellers still settle, and a test's own questions are answered.
+// SetDown makes the reads of a client fail with err, as unreachable nodes do:
+// Balance, Latest and all that is evidence. nil ends it. Sellers still settle,
+// and a test's own questions are answered.
 func (c *Chain) SetDown(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

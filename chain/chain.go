@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -134,6 +135,9 @@ func (c *Chain) Finalized(ctx context.Context) (payment.Block, error) {
 		return payment.Block{}, fmt.Errorf("chain: finalized block: %w", err)
 	}
 	low := lowest(heads)
+	if !slices.ContainsFunc(heads, func(b payment.Block) bool { return b != low }) {
+		return low, nil
+	}
 	same, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) (payment.Block, error) {
 		return n.block(ctx, quantity(low.Number))
 	})

@@ -57,42 +57,29 @@ func (n *node) used(ctx context.Context, slots []payment.Slot, at payment.Block)
 	return out, nil
 }
 
-// BlockAt is the number of the last block that is not after t, by one
-// node: where a search for logs begins, never evidence.
+// BlockAt is the number of a block that is not after t, by one node, and at most
+// about four times as far back from at as the last such block: where a search
+// for logs begins, never evidence. Block 0 where there is none.
 func (c *Chain) BlockAt(ctx context.Context, t time.Time, at payment.Block) (uint64, error) {
 	return rotate(ctx, c, "block at "+t.UTC().Format(time.RFC3339), func(ctx context.Context, n *node) (uint64, error) {
 		return n.blockAt(ctx, t, at)
 	})
 }
 
-// blockAt searches by the rate at which blocks came, and then by halves.
+// blockAt goes back by steps that grow. To search on would cost more, in
+// headers that list all their transactions, than the logs of more blocks do.
 func (n *node) blockAt(ctx context.Context, t time.Time, at payment.Block) (uint64, error) {
 	if !t.Before(at.Time) {
 		return at.Number, nil
 	}
-	low, high := uint64(0), at.Number // low is not after t, or is the first block; high is after it
 	for back := uint64(16); back < at.Number; back *= 4 {
 		b, err := n.block(ctx, quantity(at.Number-back))
 		if err != nil {
 			return 0, err
 		}
 		if !b.Time.After(t) {
-			low = b.Number
-			break
-		}
-		high = b.Number
-	}
-	for low+1 < high {
-		mid := low + (high-low)/2
-		b, err := n.block(ctx, quantity(mid))
-		if err != nil {
-			return 0, err
-		}
-		if b.Time.After(t) {
-			high = mid
-		} else {
-			low = mid
+			return b.Number, nil
 		}
 	}
-	return low, nil
+	return 0, nil
 }

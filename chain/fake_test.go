@@ -111,8 +111,11 @@ func slot(n byte) payment.Slot {
 func blockTime(n uint64) time.Time { return genesis.Add(time.Duration(n) * 2 * time.Second) }
 func blockHash(n uint64) string    { return fmt.Sprintf("0x%064x", n+0xb10c) }
 
+// busy is what a block's header lists: all its transactions.
+var busy = slices.Repeat([]string{"0x" + strings.Repeat("77", 32)}, 150)
+
 func header(n uint64) map[string]any {
-	return map[string]any{"number": q(n), "hash": blockHash(n), "timestamp": q(uint64(blockTime(n).Unix())), "transactions": []string{}}
+	return map[string]any{"number": q(n), "hash": blockHash(n), "timestamp": q(uint64(blockTime(n).Unix())), "transactions": busy}
 }
 
 func (f *fakeNode) call(c rpc) reply {
