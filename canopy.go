@@ -66,6 +66,11 @@ type Config struct {
 	// preferred. Without rails every 402 goes back to the caller.
 	Rails []Rail
 
+	// ForeignUse is what is done where a chain of the treasury shows a use of
+	// our key that this ledger does not know. A ledger in memory knows nothing
+	// of what an earlier process signed: warn there.
+	ForeignUse ForeignUse
+
 	// Channels tell people about payments that wait for approval.
 	Channels []approvals.Channel
 
@@ -83,6 +88,11 @@ type Config struct {
 // Treasury is the account that payments come from.
 type Treasury struct {
 	Signer payment.Signer
+
+	// Chains are where balances are read, at most one for each chain. One that
+	// is a Reconciler also tells what became of payments, so that holds on it
+	// end by its word and no longer by the clock.
+	Chains []Chain
 }
 
 // Rail is a protocol for paying. It reads offers, builds authorizations and
@@ -129,6 +139,8 @@ type Client struct {
 	cfg    Config
 	rails  map[string]Rail
 	offers offerCache
+	probes probes
+	boot   boot
 }
 
 var _ http.RoundTripper = (*Client)(nil)
@@ -180,12 +192,23 @@ func New(cfg Config) (*Client, error) {
 		}
 		c.rails[r.Name()] = guarded{r}
 	}
+	chains := make(map[ChainID]bool, len(cfg.Treasury.Chains))
+	for i, ch := range cfg.Treasury.Chains {
+		if ch == nil {
+			return nil, fmt.Errorf("canopy: Config.Treasury.Chains[%d] is nil", i)
+		}
+		if chains[ch.ID()] {
+			return nil, fmt.Errorf("canopy: Config.Treasury.Chains has two for %s", ch.ID())
+		}
+		chains[ch.ID()] = true
+	}
 	for i, ch := range cfg.Channels {
 		if ch == nil {
 			return nil, fmt.Errorf("canopy: Config.Channels[%d] is nil", i)
 		}
 	}
 	c.cfg.Rails = append([]Rail(nil), cfg.Rails...)
+	c.cfg.Treasury.Chains = append([]Chain(nil), cfg.Treasury.Chains...)
 	c.cfg.Channels = append([]approvals.Channel(nil), cfg.Channels...)
 	return c, nil
 }

@@ -81,8 +81,9 @@ func fingerprint(method, origin, target string, body [32]byte) payment.Hash {
 }
 
 // choose returns the offer to go on with: one that a person already approved,
-// else the first in order of cost that is allowed, else the first that a person
-// would be asked about, else the first one, whose denial is the answer.
+// else the first that is allowed, else the first that a person would be asked
+// about, else the first one, whose denial is the answer. Offers that the account
+// is known to cover come first, then the cheaper ones.
 func (c *Client) choose(ctx context.Context, p *purchase, offers []offered) (offered, error) {
 	var usable []offered
 	var denied error
@@ -93,13 +94,17 @@ func (c *Client) choose(ctx context.Context, p *purchase, offers []offered) (off
 			denied = err
 		}
 	}
-	switch len(usable) {
-	case 0:
+	if len(usable) == 0 {
 		return offered{}, denied
-	case 1:
-		return usable[0], nil // the ledger judges its caps as it reserves
 	}
 	slices.SortStableFunc(usable, func(a, b offered) int { return cmp.Compare(a.verdict.Cost, b.verdict.Cost) })
+	usable, err := c.funds(ctx, usable)
+	if err != nil {
+		return offered{}, err
+	}
+	if len(usable) == 1 {
+		return usable[0], nil // the ledger judges its caps as it reserves
+	}
 	granted, err := c.granted(ctx, p)
 	if err != nil {
 		return offered{}, fmt.Errorf("canopy: reading the ledger: %w", err)

@@ -129,18 +129,36 @@ func (c *Client) buy(ctx context.Context, p *purchase, offers []offered) (*http.
 	return nil, &DeniedError{Result: r}
 }
 
-// reserve is the first durable commit. It goes on when the caller leaves, so
-// that what it stored is always known.
+// reserve is the first durable commit. What a chain can free is freed before
+// the first payment, and before a denial that it could turn.
 func (c *Client) reserve(ctx context.Context, p *purchase, o offered) (ledger.Entry, error) {
-	o.payment.ID = payment.NewID(p.now)
 	r := ledger.Request{
 		Payment: o.payment, Verdict: o.verdict, Payer: c.Address(),
-		Key: p.opts.key, Fingerprint: p.print, Began: p.began, Now: p.now,
+		Key: p.opts.key, Fingerprint: p.print, Began: p.began,
 		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.terms, c.Address()),
 	}
 	if p.opts.ask {
 		r.Ask = "The caller asks for approval"
 	}
+	return c.commit(ctx, r)
+}
+
+// commit reserves r.
+func (c *Client) commit(ctx context.Context, r ledger.Request) (ledger.Entry, error) {
+	r.Watched = c.watched(r.Slot)
+	c.catchUp(ctx)
+	e, err := c.reserveNow(ctx, r)
+	if err == nil && c.mayFree(ctx, e) && c.reconcileBriefly(ctx).moved() {
+		return c.reserveNow(ctx, r)
+	}
+	return e, err
+}
+
+// reserveNow goes on when the caller leaves, so that what it stored is always
+// known.
+func (c *Client) reserveNow(ctx context.Context, r ledger.Request) (ledger.Entry, error) {
+	r.Now = c.cfg.Now()
+	r.Payment.ID = payment.NewID(r.Now)
 	detached, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)
 	defer cancel()
 	e, _, err := c.cfg.Store.Reserve(detached, r)

@@ -1,7 +1,9 @@
 package x402
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/canopy-go/canopy/internal/eip3009"
 	"github.com/canopy-go/canopy/payment"
@@ -93,4 +95,19 @@ func (r *Rail) token(chain payment.ChainID, address payment.Address) *token {
 		return t
 	}
 	return nil
+}
+
+// Assets are the tokens that the rail can pay with, by chain, symbol and
+// address.
+func (r *Rail) Assets() []payment.Asset {
+	var out []payment.Asset
+	for key, t := range r.tokens {
+		if r.token(key.chain, key.address) != nil {
+			out = append(out, t.asset)
+		}
+	}
+	slices.SortFunc(out, func(a, b payment.Asset) int {
+		return cmp.Or(cmp.Compare(a.Chain, b.Chain), cmp.Compare(a.Symbol, b.Symbol), a.Address.Compare(b.Address))
+	})
+	return out
 }

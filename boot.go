@@ -1,0 +1,93 @@
+package canopy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/canopy-go/canopy/internal/clock"
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// boot is the one reconciliation before a client's first payment.
+type boot struct {
+	mu   sync.Mutex
+	done chan struct{} // nil until it began; closed when it has ended
+}
+
+// watches reports whether there is a chain to ask.
+func (c *Client) watches() bool {
+	for _, ch := range c.cfg.Treasury.Chains {
+		if _, ok := ch.(Reconciler); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// catchUp reconciles once, before the first payment, and for probeTime at most.
+// A chain that cannot be asked stops nothing. Whoever comes meanwhile waits.
+func (c *Client) catchUp(ctx context.Context) {
+	if !c.watches() {
+		return
+	}
+	c.boot.mu.Lock()
+	done := c.boot.done
+	first := done == nil
+	if first {
+		done = make(chan struct{})
+		c.boot.done = done
+	}
+	c.boot.mu.Unlock()
+	if !first {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		return
+	}
+	defer close(done)
+	c.reconcileBriefly(ctx)
+}
+
+// reconcileBriefly is Reconcile within probeTime. It goes on when the caller
+// leaves, and logs what it could not do.
+func (c *Client) reconcileBriefly(ctx context.Context) Reconciliation {
+	bounded, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, probeTime)
+	defer cancel()
+	r, err := c.Reconcile(bounded)
+	if errors.Is(err, context.DeadlineExceeded) {
+		c.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "reconciliation was not done in time", slog.Duration("within", probeTime))
+		err = nil
+	}
+	c.logRound(ctx, r, err)
+	return r
+}
+
+// mayFree reports whether e was refused for a cap in which a hold past its
+// validity takes part, so that the chain may have room to give back.
+func (c *Client) mayFree(ctx context.Context, e ledger.Entry) bool {
+	if e.State != ledger.Denied && e.State != ledger.Approved || !c.watches() {
+		return false
+	}
+	full := false
+	for _, r := range e.Reasons {
+		full = full || r.Code == policy.CodeCapExceeded || r.Code == policy.CodeCountExceeded
+	}
+	if !full {
+		return false
+	}
+	now := c.cfg.Now()
+	q := ledger.Query{States: []ledger.State{ledger.InDoubt, ledger.Claimed}, Oldest: true}
+	for h, err := range c.cfg.Store.Entries(ctx, q) {
+		if err != nil {
+			return false
+		}
+		if c.watched(h.Slot) && !now.Before(h.ValidBefore) {
+			return true
+		}
+	}
+	return false
+}

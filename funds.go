@@ -1,0 +1,180 @@
+package canopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/canopy-go/canopy/internal/clock"
+	"github.com/canopy-go/canopy/payment"
+)
+
+const (
+	probeTime = 2 * time.Second  // what balances and clocks of chains may cost a payment
+	probeAge  = 10 * time.Second // how old a figure may be
+	shortAge  = time.Second      // how old one may be that stops a payment
+	maxAhead  = 30 * time.Second // of a chain's latest block
+)
+
+// CodeInsufficientBalance is the code of a denial where the account is known to
+// hold too little on every chain that the seller takes.
+const CodeInsufficientBalance = "insufficient_balance"
+
+// probe is a figure of a chain as it was last read. The zero value was not.
+type probe struct {
+	at    time.Time
+	value Units
+	ahead time.Duration // of the chain's latest block over our clock
+	err   error
+	busy  bool // somebody reads it now
+}
+
+type probeKey struct {
+	chain ChainID
+	token Address // zero for the chain's clock
+}
+
+// probes keeps what was read of chains for some seconds. One caller reads a
+// figure at a time; others go by the last one meanwhile.
+type probes struct {
+	mu sync.Mutex
+	m  map[probeKey]probe
+}
+
+// get returns the figure, read anew where it is older than age says. What was
+// not read because ctx ended is not kept.
+func (k *probes) get(ctx context.Context, key probeKey, now time.Time, age func(probe) time.Duration, read func(*probe) error) probe {
+	k.mu.Lock()
+	p, ok := k.m[key]
+	old := now.Sub(p.at)
+	if p.busy || ok && old >= 0 && old < age(p) {
+		k.mu.Unlock()
+		return p
+	}
+	if k.m == nil {
+		k.m = make(map[probeKey]probe)
+	}
+	if !ok {
+		p.err = errUnread
+	}
+	p.busy = true
+	k.m[key] = p
+	k.mu.Unlock()
+
+	p = probe{at: now}
+	p.err = safely(func() error { return read(&p) })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if ctx.Err() != nil {
+		delete(k.m, key)
+	} else {
+		k.m[key] = p
+	}
+	return p
+}
+
+// safely is f with a panic made an error.
+func safely(f func() error) (err error) {
+	defer recovered(&err, "the chain")
+	return f()
+}
+
+var errUnread = errors.New("canopy: another call reads it")
+
+// funds looks at balances and clocks before a payment on one of these offers.
+// Offers that the account is known to have too little for are left out, those
+// that it covers come first; where it has too little for all of them, the first
+// is returned with a verdict that denies. Nothing here waits for more than
+// probeTime in all, and what cannot be read stops nothing.
+func (c *Client) funds(ctx context.Context, offers []offered) ([]offered, error) {
+	if len(c.cfg.Treasury.Chains) == 0 || len(offers) == 0 {
+		return offers, nil
+	}
+	bounded, cancel := clock.WithTimeout(ctx, c.cfg.Clock, probeTime)
+	defer cancel()
+	var rich, unread []offered
+	var poor *Reason
+	for _, o := range offers {
+		chain := c.chain(o.terms.Asset.Chain)
+		if chain == nil {
+			unread = append(unread, o)
+			continue
+		}
+		if err := c.skew(ctx, bounded, chain); err != nil {
+			return nil, err
+		}
+		held, err := c.balance(ctx, bounded, chain, o.terms)
+		switch {
+		case err != nil:
+			unread = append(unread, o)
+		case held.Cmp(o.terms.Amount) >= 0:
+			rich = append(rich, o)
+		case poor == nil:
+			poor = shortOf(o.terms, held)
+		}
+	}
+	if usable := append(rich, unread...); len(usable) > 0 {
+		return usable, nil
+	}
+	return []offered{offers[0].denied(*poor)}, nil
+}
+
+// denied is o with a verdict that says no for one reason more.
+func (o offered) denied(r Reason) offered {
+	v := o.verdict
+	v.Status = payment.Denied
+	v.Reasons = append([]Reason{r}, v.Reasons...)
+	o.verdict = v
+	return o
+}
+
+func shortOf(t payment.Terms, have Units) *Reason {
+	held, _ := t.Asset.Value(have)
+	return &Reason{
+		Status: payment.Denied, Code: CodeInsufficientBalance, Cost: t.Cost(),
+		Text: fmt.Sprintf("Insufficient balance: %s is needed, and the account holds %s of %s", t.Cost(), held, t.Asset),
+	}
+}
+
+// balance is what the account holds of the token that the terms move.
+func (c *Client) balance(ctx, bounded context.Context, chain Chain, t payment.Terms) (Units, error) {
+	age := func(p probe) time.Duration {
+		if p.err == nil && p.value.Cmp(t.Amount) < 0 {
+			return shortAge
+		}
+		return probeAge
+	}
+	p := c.probes.get(ctx, probeKey{chain.ID(), t.Asset.Address}, c.cfg.Now(), age, func(p *probe) (err error) {
+		p.value, err = chain.Balance(bounded, t.Asset, c.Address())
+		return err
+	})
+	return p.value, p.err
+}
+
+// skew is an error where the chain's newest block is further ahead of our clock
+// than clocks may differ: then ours is behind, and windows of time cannot be
+// trusted.
+func (c *Client) skew(ctx, bounded context.Context, chain Chain) error {
+	k, ok := chain.(Timekeeper)
+	if !ok {
+		return nil
+	}
+	age := func(p probe) time.Duration {
+		if p.ahead > maxAhead {
+			return shortAge
+		}
+		return probeAge
+	}
+	p := c.probes.get(ctx, probeKey{chain: chain.ID()}, c.cfg.Now(), age, func(p *probe) error {
+		b, err := k.Latest(bounded)
+		p.ahead = b.Time.Sub(c.cfg.Now())
+		return err
+	})
+	if p.err != nil || p.ahead <= maxAhead {
+		return nil
+	}
+	return fmt.Errorf("canopy: nothing was signed: %w: the latest block of %s is %s ahead of this machine: set its clock",
+		ErrClockSkew, chain.ID().Name(), p.ahead.Round(time.Second))
+}

@@ -1,0 +1,240 @@
+package canopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/canopy-go/canopy/internal/clock"
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Reconciliation is what Reconcile did.
+type Reconciliation struct {
+	Looked    int // holds on chains that can be asked, of every agent and account on the ledger
+	Recovered int // payments of processes that are gone, now in doubt
+	Settled   int
+	Released  int // expired unused
+	Cancelled int
+	Operator  int // put before an operator, and every agent frozen
+	Waiting   int // nothing final is known yet
+	Unwatched int // holds on chains that nobody can ask
+
+	Changed []Result             // the payments that moved
+	Foreign []payment.Settlement // uses of our key that the ledger does not know
+	// Problems are chains that could not be asked and records that could not
+	// be written: what they concern waits for the next round.
+	Problems []error
+}
+
+// moved reports whether the round ended any hold.
+func (r Reconciliation) moved() bool { return r.Settled+r.Released+r.Cancelled > 0 }
+
+// Reconcile ends holds by the word of the chains of the treasury, on finalized
+// evidence only: a payment is settled where its transfer is there, released
+// where its slot is unused at a block that is not before the end of its
+// validity, cancelled where its slot was cancelled, and put before an operator,
+// with every agent frozen, where its slot moved something else. It also looks
+// for uses of our key that this ledger never signed (Config.ForeignUse).
+//
+// It never signs, needs no key, may run in several processes at once, and may
+// be killed at any point: each payment moves by a compare-and-set of its own.
+// An error means that the ledger could not be read, or that ctx ended; what was
+// done until then stands in the Reconciliation.
+func (c *Client) Reconcile(ctx context.Context) (Reconciliation, error) {
+	r := &round{c: c}
+	err := r.run(ctx)
+	return r.out, err
+}
+
+// ReconcileEvery reconciles now, and again d after the end of each round, until
+// ctx ends, whose error it returns. A d of 0 is 30 seconds. Rounds that fail are
+// logged, and told to each where it is not nil. ledger.ErrClosed ends it too.
+func (c *Client) ReconcileEvery(ctx context.Context, d time.Duration, each func(Reconciliation, error)) error {
+	if d <= 0 {
+		d = 30 * time.Second
+	}
+	for {
+		r, err := c.Reconcile(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if each != nil {
+			each(r, err)
+		}
+		if errors.Is(err, ledger.ErrClosed) {
+			return err
+		}
+		c.logRound(ctx, r, err)
+		if err := clock.Sleep(ctx, c.cfg.Clock, d); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Client) logRound(ctx context.Context, r Reconciliation, err error) {
+	for _, p := range append(r.Problems[:len(r.Problems):len(r.Problems)], err) {
+		if p != nil {
+			c.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "reconciliation has a problem", slog.String("error", p.Error()))
+		}
+	}
+}
+
+// round is one Reconcile.
+type round struct {
+	c   *Client
+	out Reconciliation
+}
+
+func (r *round) run(ctx context.Context) error {
+	if rec, ok := r.c.cfg.Store.(ledger.Recoverer); ok {
+		n, err := rec.Recover(ctx)
+		if r.out.Recovered = n; err != nil {
+			r.problem(fmt.Errorf("recovering payments of processes that are gone: %w", err))
+		}
+	}
+	live, err := r.holds(ctx)
+	if err != nil {
+		return fmt.Errorf("canopy: reconcile: reading the ledger: %w", err)
+	}
+	for _, ch := range r.c.cfg.Treasury.Chains {
+		rec, ok := ch.(Reconciler)
+		if !ok {
+			continue
+		}
+		if err := safely(func() error { return r.chain(ctx, ch.ID(), rec, live[ch.ID()]) }); err != nil {
+			r.problem(fmt.Errorf("%s: %w", ch.ID().Name(), err))
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("canopy: reconcile: %w", err)
+	}
+	return nil
+}
+
+func (r *round) problem(err error) { r.out.Problems = append(r.out.Problems, err) }
+
+// holds are the payments that a chain can say something about, by chain.
+func (r *round) holds(ctx context.Context) (map[ChainID][]ledger.Entry, error) {
+	out := map[ChainID][]ledger.Entry{}
+	q := ledger.Query{States: []ledger.State{ledger.Authorized, ledger.InDoubt, ledger.Claimed}, Oldest: true}
+	for e, err := range r.c.cfg.Store.Entries(ctx, q) {
+		switch {
+		case err != nil:
+			return nil, err
+		case r.c.watched(e.Slot):
+			out[e.Slot.Chain] = append(out[e.Slot.Chain], e)
+			r.out.Looked++
+		default:
+			r.out.Unwatched++
+		}
+	}
+	return out, nil
+}
+
+// slotBatch is how many slots are asked about at once.
+const slotBatch = 1000
+
+// chain settles or releases entries, which are all of one chain.
+func (r *round) chain(ctx context.Context, id ChainID, rec Reconciler, entries []ledger.Entry) error {
+	at, err := rec.Finalized(ctx)
+	if err != nil {
+		r.out.Waiting += len(entries)
+		return err
+	}
+	used := map[account][]ledger.Entry{}
+	for len(entries) > 0 {
+		some := entries[:min(len(entries), slotBatch)]
+		if err := r.ask(ctx, rec, at, some, used); err != nil {
+			r.out.Waiting += len(entries)
+			return err
+		}
+		entries = entries[len(some):]
+	}
+	return r.sweep(ctx, id, rec, at, used)
+}
+
+// account is where slots of one token and payer are.
+type account struct {
+	asset Asset
+	payer Address
+}
+
+// ask releases what can never move, and puts what was used into used.
+func (r *round) ask(ctx context.Context, rec Reconciler, at payment.Block, entries []ledger.Entry, used map[account][]ledger.Entry) error {
+	slots := make([]payment.Slot, len(entries))
+	for i := range entries {
+		slots[i] = entries[i].Slot
+	}
+	is, err := rec.Used(ctx, slots, at)
+	if err != nil {
+		return err
+	}
+	if len(is) != len(slots) {
+		return fmt.Errorf("it told of %d slots, and was asked of %d", len(is), len(slots))
+	}
+	for i, e := range entries {
+		dead := !at.Time.Before(e.ValidBefore)
+		switch {
+		case e.State == ledger.Authorized && !dead:
+			r.out.Waiting++ // its process sees to it
+		case is[i]:
+			k := account{e.Terms.Asset, e.Slot.From}
+			used[k] = append(used[k], e)
+		case dead:
+			r.evidence(ctx, rec, e, ledger.Change{To: ledger.ExpiredUnused}, &r.out.Released)
+		default:
+			r.out.Waiting++
+		}
+	}
+	return nil
+}
+
+// evidence records what the chain shows of e.
+func (r *round) evidence(ctx context.Context, rec Reconciler, e ledger.Entry, ch ledger.Change, count *int) {
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Clock, recordTime)
+	defer cancel()
+	store := r.c.cfg.Store
+	var err error
+	if e.State == ledger.Authorized {
+		// Its bytes are dead by the chain's clock, and nobody recorded an
+		// outcome.
+		e, err = store.Advance(ctx, ledger.Change{
+			ID: e.ID, Version: e.Version, To: ledger.InDoubt, By: ledger.ByRecovery, Now: r.c.cfg.Now(),
+			Note: "its validity ended before an outcome was recorded",
+		})
+	}
+	if err == nil {
+		ch.ID, ch.Version, ch.By, ch.Now = e.ID, e.Version, ledger.ByChain, r.c.cfg.Now()
+		ch.Assumed = rec.Sources() < 2 && (ch.To == ledger.ExpiredUnused || ch.To == ledger.Cancelled)
+		ch.Who = "nodes: " + fmt.Sprint(rec.Sources())
+		e, err = store.Advance(ctx, ch)
+	}
+	switch {
+	case errors.Is(err, ledger.ErrStale), errors.Is(err, ledger.ErrIllegal):
+		r.out.Waiting++ // somebody else moved it: the next round looks again
+	case err != nil:
+		r.out.Waiting++
+		r.problem(fmt.Errorf("payment %s: %w", e.ID, err))
+	default:
+		*count++
+		r.out.Changed = append(r.out.Changed, resultOf(e))
+		r.c.cfg.Logger.LogAttrs(ctx, levelInfo, "payment "+e.State.String(), attrs(e, "tx", e.Receipt.TxHash, "assumed", e.Assumed)...)
+	}
+}
+
+// freezeAll stops every agent on the ledger for a reason that only a person can
+// judge.
+func (r *round) freezeAll(ctx context.Context, why string) error {
+	f, ok := r.c.cfg.Store.(ledger.Freezer)
+	if !ok {
+		return errors.New("the store has no switch to freeze with")
+	}
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Clock, recordTime)
+	defer cancel()
+	r.c.cfg.Logger.LogAttrs(ctx, levelError, "every agent is frozen", slog.String("why", why))
+	return f.Freeze(ctx, "", "canopy", why)
+}

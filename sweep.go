@@ -1,0 +1,226 @@
+package canopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+const (
+	searchMargin = 2 * time.Minute // clocks differ
+	sweepStep    = 50_000          // blocks after which it is recorded how far a sweep came
+)
+
+// sweep reads what the accounts' authorizations were used for: it settles the
+// payments in used, and finds uses that the ledger does not know.
+func (r *round) sweep(ctx context.Context, id ChainID, rec Reconciler, at payment.Block, used map[account][]ledger.Entry) error {
+	accounts := r.ours(id)
+	for k := range used {
+		if !slices.Contains(accounts, k) {
+			accounts = append(accounts, k)
+		}
+	}
+	for _, k := range accounts {
+		if err := r.account(ctx, rec, at, k, used[k]); err != nil {
+			r.problem(fmt.Errorf("%s of %s: %w", k.asset, k.payer, err))
+		}
+	}
+	return ctx.Err()
+}
+
+// ours are the client's own account, once for each token that its rails pay
+// with on the chain.
+func (r *round) ours(id ChainID) []account {
+	var out []account
+	if r.c.Address() == (Address{}) {
+		return nil
+	}
+	for _, rail := range r.c.cfg.Rails {
+		a, ok := rail.(interface{ Assets() []Asset })
+		if !ok {
+			continue
+		}
+		for _, asset := range a.Assets() {
+			if k := (account{asset, r.c.Address()}); asset.Chain == id && !slices.Contains(out, k) {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+// account settles entries, whose slots were used, and looks at all other uses
+// since the last round.
+func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k account, entries []ledger.Entry) error {
+	next, known, err := r.cursor(ctx, k)
+	if err != nil {
+		r.out.Waiting += len(entries)
+		return err
+	}
+	if !known {
+		next = at.Number + 1 // what was before this ledger looked is not its business
+	}
+	if len(entries) > 0 {
+		first, err := rec.BlockAt(ctx, earliest(entries).Add(-searchMargin), at)
+		if err != nil {
+			r.out.Waiting += len(entries)
+			return err
+		}
+		uses, err := rec.Uses(ctx, k.asset, k.payer, first, at)
+		if err != nil {
+			r.out.Waiting += len(entries)
+			return err
+		}
+		for _, e := range entries {
+			r.settle(ctx, rec, e, uses)
+		}
+		if first <= next {
+			return r.foreign(ctx, rec, k, next, uses, at.Number)
+		}
+	}
+	for known && next <= at.Number {
+		to := at
+		to.Number = min(at.Number, next+sweepStep-1)
+		uses, err := rec.Uses(ctx, k.asset, k.payer, next, to)
+		if err != nil {
+			return err
+		}
+		if err := r.foreign(ctx, rec, k, next, uses, to.Number); err != nil {
+			return err
+		}
+		next = to.Number + 1
+	}
+	if !known {
+		return r.moveCursor(ctx, k, at.Number)
+	}
+	return nil
+}
+
+// earliest is when the first of entries was authorized.
+func earliest(entries []ledger.Entry) time.Time {
+	first := entries[0].AuthorizedAt
+	for _, e := range entries[1:] {
+		if e.AuthorizedAt.Before(first) {
+			first = e.AuthorizedAt
+		}
+	}
+	return first
+}
+
+// settle moves e, whose slot was used, by what its use moved. A cancellation,
+// and a use that does not carry out the terms, need the word of every node.
+func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, uses []payment.Settlement) {
+	i := slices.IndexFunc(uses, func(s payment.Settlement) bool { return s.Slot == e.Slot })
+	if i < 0 {
+		r.out.Waiting++
+		r.problem(fmt.Errorf("payment %s: its slot is used, and the node does not show by what", e.ID))
+		return
+	}
+	s := uses[i]
+	if s.CarriesOut(e.Terms) {
+		receipt := e.Receipt
+		receipt.TxHash, receipt.Block = s.TxHash, s.Time
+		ch := ledger.Change{To: ledger.Settled, Receipt: &receipt, SpentAt: s.Time}
+		if !s.Time.Before(e.ValidBefore) {
+			ch.SpentAt = time.Time{} // no token lets that be: the node is wrong about the time
+		}
+		r.evidence(ctx, rec, e, ch, &r.out.Settled)
+		return
+	}
+	if ok, err := rec.Confirm(ctx, s); err != nil || !ok {
+		r.out.Waiting++
+		r.problem(fmt.Errorf("payment %s: one node shows that %s used its slot otherwise than agreed, and others do not: %w", e.ID, s.TxHash, orDisagree(err)))
+		return
+	}
+	if s.Canceled {
+		r.evidence(ctx, rec, e, ledger.Change{To: ledger.Cancelled, Note: "cancelled by " + s.TxHash}, &r.out.Cancelled)
+		return
+	}
+	// Freeze first: whoever is killed in between finds the payment again.
+	why := fmt.Sprintf("payment %s: %s used its slot and did not move what was agreed", e.ID, s.TxHash)
+	if err := r.freezeAll(ctx, why); err != nil {
+		r.problem(fmt.Errorf("payment %s: freezing: %w", e.ID, err))
+	}
+	r.evidence(ctx, rec, e, ledger.Change{To: ledger.NeedsOperator, Note: "its slot was used by " + s.TxHash + ", which did not move what was agreed"}, &r.out.Operator)
+}
+
+func orDisagree(err error) error {
+	if err == nil {
+		return errors.New("not confirmed")
+	}
+	return err
+}
+
+func cursorName(k account) string {
+	return "uses/" + string(k.asset.Chain) + "/" + k.asset.Address.Lower() + "/" + k.payer.Lower()
+}
+
+// cursor is the first block that was not looked at, and false where none was.
+func (r *round) cursor(ctx context.Context, k account) (uint64, bool, error) {
+	c, ok := r.c.cfg.Store.(ledger.Cursors)
+	if !ok {
+		return 0, false, nil
+	}
+	at, known, err := c.Cursor(ctx, cursorName(k))
+	return at + 1, known, err
+}
+
+func (r *round) moveCursor(ctx context.Context, k account, to uint64) error {
+	if c, ok := r.c.cfg.Store.(ledger.Cursors); ok {
+		return c.MoveCursor(ctx, cursorName(k), to)
+	}
+	return nil
+}
+
+// foreign looks for uses from block first on that this ledger never signed,
+// acts on them, and only then records that it looked up to last.
+func (r *round) foreign(ctx context.Context, rec Reconciler, k account, first uint64, uses []payment.Settlement, last uint64) error {
+	finder, ok := r.c.cfg.Store.(ledger.SlotFinder)
+	if !ok {
+		return nil
+	}
+	var slots []payment.Slot
+	var candidates []payment.Settlement
+	for _, s := range uses {
+		if s.Block >= first && s.Block <= last {
+			slots, candidates = append(slots, s.Slot), append(candidates, s)
+		}
+	}
+	ids, err := finder.FindSlots(ctx, slots)
+	if err != nil {
+		return err
+	}
+	for i, id := range ids {
+		if id != "" {
+			continue
+		}
+		s := candidates[i]
+		if ok, err := rec.Confirm(ctx, s); err != nil || !ok {
+			return fmt.Errorf("one node shows a use of our key by %s, and others do not: %w", s.TxHash, orDisagree(err))
+		}
+		if err := r.stranger(ctx, k, s); err != nil {
+			return err
+		}
+	}
+	return r.moveCursor(ctx, k, last)
+}
+
+// stranger acts on one use of our key that is not ours.
+func (r *round) stranger(ctx context.Context, k account, s payment.Settlement) error {
+	r.out.Foreign = append(r.out.Foreign, s)
+	why := fmt.Sprintf("the key of %s authorized %s on %s outside this ledger", k.payer, s.TxHash, k.asset.Chain.Name())
+	if r.c.cfg.ForeignUse == WarnOnForeignUse {
+		r.c.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "foreign use of the key", slog.String("what", why))
+		return nil
+	}
+	if err := r.freezeAll(ctx, why); err != nil {
+		return fmt.Errorf("freezing: %w", err)
+	}
+	return nil
+}
