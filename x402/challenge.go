@@ -48,18 +48,18 @@ func (r *Rail) Offers(resp *http.Response, body []byte) ([]payment.Offer, error)
 	default:
 		return nil, &ChallengeError{"several_headers", "PAYMENT-REQUIRED stands there more than once"}
 	}
-	c, err := readHeader(headers[0])
-	if err != nil {
+	found, readable, err := r.quoted(headers[0])
+	if !readable {
 		var refused *ChallengeError
 		if errors.As(err, &refused) {
 			return nil, refused
 		}
-		if c, err = readBody(body); err != nil {
+		c, err := readBody(body)
+		if err != nil {
 			return nil, &ChallengeError{"unreadable_header", "PAYMENT-REQUIRED is neither base64 nor JSON, and the body has no terms"}
 		}
 		return r.offers(c)
 	}
-	found, err := r.offers(c)
 	if other, bad := readBody(body); bad == nil {
 		if also, _ := r.offers(other); !contains(found, also) {
 			return nil, &ChallengeError{"header_body_conflict", "the body offers what the header does not"}

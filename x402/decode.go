@@ -162,7 +162,7 @@ func (r *Rail) terms(d signed, g payment.Grant) (*token, payment.Terms, error) {
 			return nil, terms, mismatch("the scheme, the network or the asset cannot be paid by")
 		}
 	} else {
-		q, why := r.read(d.accepted, 2)
+		q, why := r.accepts(d.accepted)
 		if why != (skip{}) || !absent(d.scheme) || !absent(d.network) {
 			return nil, terms, mismatch("accepted: %s", why.code)
 		}

@@ -31,6 +31,9 @@ type Rail struct {
 	tokens map[tokenKey]*token
 	chains map[payment.ChainID]bool // those of Config.Chains; nil for all
 	spell  spellings
+
+	quotes  memo[quote]
+	entries memo[usable]
 }
 
 type tokenKey struct {
