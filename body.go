@@ -8,6 +8,7 @@ import (
 	"hash"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/canopy-go/canopy/internal/bounded"
@@ -142,7 +143,9 @@ func (b *replay) paid(req *http.Request, auth payment.Authorization) (*http.Requ
 	clone.ContentLength = 0
 	switch {
 	case b.empty && repeats(clone):
-		clone.Body = io.NopCloser(noBody{})
+		// An empty body that net/http does not know to be empty is not sent
+		// again on a new connection; identity keeps it from being probed.
+		clone.Body, clone.TransferEncoding = io.NopCloser(strings.NewReader("")), []string{"identity"}
 	case b.empty:
 		clone.Body = http.NoBody
 	default:
@@ -176,12 +179,6 @@ func repeats(r *http.Request) bool {
 	_, other := r.Header["X-Idempotency-Key"]
 	return key || other
 }
-
-// noBody is an empty body that net/http does not know to be empty: a request
-// with it is not sent again on a new connection.
-type noBody struct{}
-
-func (noBody) Read([]byte) (int, error) { return 0, io.EOF }
 
 // sameBody fails before its last byte if it is not the body that was approved,
 // so that the seller never gets another one whole.
