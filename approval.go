@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -108,14 +109,14 @@ func (c *Client) notify(ctx context.Context, e ledger.Entry) {
 	defer cancel()
 	a, err := c.cfg.Store.Approvals().Approval(ctx, e.ApprovalID, c.cfg.Now())
 	if err != nil {
-		c.cfg.Logger.LogAttrs(ctx, levelError, "approval not announced", attrs(e, "error", err.Error())...)
+		c.log(ctx, levelError, "approval not announced", &e, slog.String("error", err.Error()))
 		return
 	}
 	var wg sync.WaitGroup
 	for i, ch := range c.cfg.Channels {
 		wg.Go(func() {
 			if err := safeNotify(ctx, ch, a); err != nil {
-				c.cfg.Logger.LogAttrs(ctx, levelError, "approval channel failed", attrs(e, "channel", i, "error", err.Error())...)
+				c.log(ctx, levelError, "approval channel failed", &e, slog.Int("channel", i), slog.String("error", err.Error()))
 			}
 		})
 	}

@@ -1,7 +1,9 @@
 package canopy
 
 import (
+	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
@@ -12,17 +14,19 @@ const (
 	levelError = slog.LevelError
 )
 
-// attrs describe e in a log: who, what and how much, never a seller's text, a
-// key or signed bytes.
-func attrs(e ledger.Entry, more ...any) []slog.Attr {
-	out := []slog.Attr{
+// log tells of e: who, what and how much, never a seller's text, a key or
+// signed bytes. what goes before the state where it ends in a space.
+func (c *Client) log(ctx context.Context, level slog.Level, what string, e *ledger.Entry, more ...slog.Attr) {
+	if !c.cfg.Logger.Enabled(ctx, level) {
+		return
+	}
+	if strings.HasSuffix(what, " ") {
+		what += e.State.String()
+	}
+	c.cfg.Logger.LogAttrs(ctx, level, what, append([]slog.Attr{
 		slog.String("payment", string(e.ID)), slog.String("agent", e.Agent), slog.String("state", e.State.String()),
 		slog.String("rail", e.Terms.Rail), slog.String("host", e.Host), slog.String("cost", e.Cost.String()),
-	}
-	for i := 0; i+1 < len(more); i += 2 {
-		out = append(out, slog.Any(more[i].(string), more[i+1]))
-	}
-	return out
+	}, more...)...)
 }
 
 // clip bounds text that an error quotes.

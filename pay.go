@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -125,7 +126,7 @@ func (c *Client) buy(ctx context.Context, p *purchase, offers []offered) (*http.
 	r := resultOf(e)
 	r.Status = Denied
 	r.setReasons(e.Reasons)
-	c.cfg.Logger.LogAttrs(ctx, levelInfo, "payment denied", attrs(e, "code", r.Code)...)
+	c.log(ctx, levelInfo, "payment denied", &e, slog.String("code", r.Code))
 	return nil, &DeniedError{Result: r}
 }
 
@@ -292,10 +293,10 @@ func (c *Client) record(ctx context.Context, e ledger.Entry, ch ledger.Change) (
 		}
 	}
 	if err != nil {
-		c.cfg.Logger.LogAttrs(ctx, levelError, "payment outcome not recorded", attrs(e, "error", err.Error())...)
+		c.log(ctx, levelError, "payment outcome not recorded", &e, slog.String("error", err.Error()))
 		return e, "the outcome could not be recorded: " + err.Error()
 	}
-	c.cfg.Logger.LogAttrs(ctx, levelInfo, "payment "+next.State.String(), attrs(next, "http", ch.HTTP)...)
+	c.log(ctx, levelInfo, "payment ", &next, slog.Int("http", ch.HTTP))
 	return next, ""
 }
 

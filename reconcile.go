@@ -222,7 +222,7 @@ func (r *round) evidence(ctx context.Context, rec Reconciler, e ledger.Entry, ch
 	default:
 		*count++
 		r.out.Changed = append(r.out.Changed, resultOf(e))
-		r.c.cfg.Logger.LogAttrs(ctx, levelInfo, "payment "+e.State.String(), attrs(e, "tx", e.Receipt.TxHash, "assumed", e.Assumed)...)
+		r.c.log(ctx, levelInfo, "payment ", &e, slog.String("tx", e.Receipt.TxHash), slog.Bool("assumed", e.Assumed))
 	}
 }
 
