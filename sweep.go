@@ -127,8 +127,10 @@ func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, uses
 		receipt := e.Receipt
 		receipt.TxHash, receipt.Block = s.TxHash, s.Time
 		ch := ledger.Change{To: ledger.Settled, Receipt: &receipt, SpentAt: s.Time}
-		if !s.Time.Before(e.ValidBefore) {
-			ch.SpentAt = time.Time{} // no token lets that be: the node is wrong about the time
+		if rec.Sources() > 1 || !s.Time.Before(e.ValidBefore) {
+			// One node's word for an earlier time would end the count too soon,
+			// and no token lets a later one be: it counts to the end of its validity.
+			ch.SpentAt = time.Time{}
 		}
 		r.evidence(ctx, rec, e, ch, &r.out.Settled)
 		return
