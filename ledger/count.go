@@ -18,6 +18,8 @@ type counting struct {
 	marks []Mark
 	fresh []tally // counters made in this step, to be stored if it authorizes
 	found []tally // counters that were read; after gather, all of the payment, as they will be
+
+	payees [4]payment.Address // room for those of a payment
 }
 
 type tally struct {

@@ -150,15 +150,19 @@ func (e *Entry) CountedUntil() (until time.Time, open, counts bool) {
 
 // Facts are what caps count the entry by.
 func (e *Entry) Facts() policy.Facts {
-	return factsOf(e.Agent, e.Shared, e.Host, e.Terms.Recipients)
+	return e.facts(make([]payment.Address, 0, len(e.Terms.Recipients)))
 }
 
-func factsOf(agent string, shared bool, host string, recipients []payment.Recipient) policy.Facts {
-	payees := make([]payment.Address, len(recipients))
+// facts are Facts with the payees appended to room.
+func (e *Entry) facts(room []payment.Address) policy.Facts {
+	return factsOf(room, e.Agent, e.Shared, e.Host, e.Terms.Recipients)
+}
+
+func factsOf(room []payment.Address, agent string, shared bool, host string, recipients []payment.Recipient) policy.Facts {
 	for i := range recipients {
-		payees[i] = recipients[i].Address
+		room = append(room, recipients[i].Address)
 	}
-	return policy.Facts{Agent: agent, Shared: shared, Host: host, Payees: payees}
+	return policy.Facts{Agent: agent, Shared: shared, Host: host, Payees: room}
 }
 
 // Grant is what a rail builds the entry's authorization from.

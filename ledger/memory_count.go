@@ -31,6 +31,7 @@ func (t *memoryTx) DropMark(w policy.Window) error {
 		}
 	}
 	t.marks = kept
+	clear(t.recent.it[:])
 	for key := range t.counters {
 		if key.Window == w {
 			delete(t.counters, key)
@@ -41,7 +42,7 @@ func (t *memoryTx) DropMark(w policy.Window) error {
 
 // Counter is that of CountTx.
 func (t *memoryTx) Counter(key CounterKey) (Counter, bool, error) {
-	if n := t.counters[key]; n != nil {
+	if n := t.counter(&key); n != nil {
 		return *n, true, nil
 	}
 	return Counter{}, false, nil
@@ -50,10 +51,11 @@ func (t *memoryTx) Counter(key CounterKey) (Counter, bool, error) {
 // PutCounter is that of CountTx.
 func (t *memoryTx) PutCounter(key CounterKey, n Counter) error {
 	if n.Count == 0 {
+		clear(t.recent.it[:])
 		delete(t.counters, key)
 		return nil
 	}
-	if have := t.counters[key]; have != nil {
+	if have := t.counter(&key); have != nil {
 		*have = n
 		return nil
 	}
@@ -62,16 +64,45 @@ func (t *memoryTx) PutCounter(key CounterKey, n Counter) error {
 	return nil
 }
 
-// Due is that of CountTx.
+// recentCounters are counters that were used last: a payment reads each and
+// writes each, and the next one often the same.
+type recentCounters struct {
+	it [8]struct {
+		key CounterKey
+		n   *Counter // nil for none
+	}
+	next int // where the search begins, and the next miss is put
+}
+
+// counter is the counter of key, or nil.
+func (t *memoryTx) counter(key *CounterKey) *Counter {
+	c := &t.recent
+	for i := range c.it {
+		at := (c.next + i) % len(c.it)
+		if it := &c.it[at]; it.n != nil && it.key == *key {
+			c.next = (at + 1) % len(c.it)
+			return it.n
+		}
+	}
+	n := t.counters[*key]
+	if n != nil {
+		it := &c.it[c.next]
+		it.key, it.n = *key, n
+		c.next = (c.next + 1) % len(c.it)
+	}
+	return n
+}
+
+// Due is that of CountTx. What it returned before is overwritten.
 func (t *memoryTx) Due(after Point, limit int) ([]Spent, error) {
-	out := make([]Spent, 0, limit)
+	t.due = t.due[:0]
 	for p, r := range t.closed.after(after) {
-		if len(out) == limit {
+		if len(t.due) == limit {
 			break
 		}
-		out = append(out, Spent{At: p, Facts: r.facts, Cost: r.e.Cost})
+		t.due = append(t.due, Spent{At: p, Facts: r.facts, Cost: r.e.Cost})
 	}
-	return out, nil
+	return t.due, nil
 }
 
 // fewRows is up to how many payments of one host or payee are read rather than
@@ -90,7 +121,7 @@ func (t *memoryTx) counted(s policy.Scope, after Point) iter.Seq2[span, *row] {
 			}
 			return
 		}
-		for r := range t.open {
+		for _, r := range t.open.rows {
 			if s.Covers(r.facts) && !yield(span{open: true, counts: true}, r) {
 				return
 			}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy/payment"
-	"github.com/canopy-go/canopy/policy"
 )
 
 // memoryTx is Memory's Tx, over maps. Its methods cannot fail half-way.
@@ -21,7 +20,8 @@ type memoryTx struct {
 	slots     map[string]*row       // live ones
 	ended     map[string]payment.ID // slots that were live, by the payment that had them last
 	cursors   map[string]uint64
-	owned     map[string]map[*row]struct{}
+	owned     []*ownedRows
+	names     []string // what Owners returned
 
 	approvals map[payment.ApprovalID]*Approval
 	asked     []payment.ApprovalID
@@ -29,18 +29,12 @@ type memoryTx struct {
 
 	marks    []Mark
 	counters map[CounterKey]*Counter
-	open     map[*row]struct{}
+	recent   recentCounters
+	open     rowSet
 	closed   queue
+	due      []Spent                     // what Due returned
 	hosts    map[string]*[]*row          // authorized payments
 	payees   map[payment.Address]*[]*row // and by each of their recipients
-}
-
-// row is one payment. e is replaced, never changed.
-type row struct {
-	e      *Entry
-	events []*Event
-	facts  policy.Facts
-	first  [2]*Event // what events begins in
 }
 
 type keyName struct{ agent, key string }
@@ -59,11 +53,10 @@ func (t *memoryTx) init() {
 	t.slots = map[string]*row{}
 	t.ended = map[string]payment.ID{}
 	t.cursors = map[string]uint64{}
-	t.owned = map[string]map[*row]struct{}{}
 	t.approvals = map[payment.ApprovalID]*Approval{}
 	t.pending = map[string]map[payment.ApprovalID]*Approval{}
 	t.counters = map[CounterKey]*Counter{}
-	t.open = map[*row]struct{}{}
+	t.open.kind = inOpen
 	t.hosts = map[string]*[]*row{}
 	t.payees = map[payment.Address]*[]*row{}
 }
@@ -134,33 +127,12 @@ func (t *memoryTx) SlotHolder(slot string) (*Entry, error) {
 	return nil, nil
 }
 
-// Owners is that of EntryTx.
-func (t *memoryTx) Owners() ([]string, error) {
-	var out []string
-	for owner, rows := range t.owned {
-		if len(rows) > 0 {
-			out = append(out, owner)
-		}
-	}
-	return out, nil
-}
-
-// Owned is that of EntryTx.
-func (t *memoryTx) Owned(owner string) ([]*Entry, error) {
-	var out []*Entry
-	for r := range t.owned[owner] {
-		out = append(out, r.e)
-	}
-	return out, nil
-}
-
 // Insert is that of EntryTx.
 func (t *memoryTx) Insert(e *Entry, ev *Event) error {
 	if _, ok := t.entries[e.ID]; ok || t.taken(e, nil) {
 		return ErrTaken
 	}
-	r := &row{e: e, facts: e.Facts()}
-	r.events = append(r.first[:0], ev)
+	r := newRow(e, ev)
 	t.entries[e.ID] = r
 	t.order = append(t.order, r)
 	t.index(r, nil, e)
@@ -198,10 +170,12 @@ func (t *memoryTx) taken(e *Entry, own *row) bool {
 	return false
 }
 
+var noEntry Entry
+
 // index moves r from where was put it to where is belongs.
 func (t *memoryTx) index(r *row, was, is *Entry) {
 	if was == nil {
-		was = &Entry{}
+		was = &noEntry
 	}
 	if was.HoldsKey() {
 		delete(t.keys, keyName{was.Agent, was.Key})
@@ -226,13 +200,10 @@ func (t *memoryTx) index(r *row, was, is *Entry) {
 		t.remove(call, r)
 	}
 	if was.State == Authorized {
-		delete(t.owned[was.Owner], r)
+		t.owner(was.Owner).remove(r)
 	}
 	if is.State == Authorized {
-		if t.owned[is.Owner] == nil {
-			t.owned[is.Owner] = map[*row]struct{}{}
-		}
-		t.owned[is.Owner][r] = struct{}{}
+		t.owner(is.Owner).add(r)
 	}
 	if was.AuthorizedAt.IsZero() && !is.AuthorizedAt.IsZero() {
 		t.file(r, call)
@@ -277,12 +248,12 @@ func (t *memoryTx) span(r *row, was, is span) {
 		return
 	}
 	if was.open {
-		delete(t.open, r)
+		t.open.remove(r)
 	} else if was.counts {
 		t.closed.remove(was.at)
 	}
 	if is.open {
-		t.open[r] = struct{}{}
+		t.open.add(r)
 	} else if is.counts {
 		t.closed.add(is.at, r)
 	}

@@ -1,0 +1,88 @@
+package ledger
+
+import (
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// row is one payment. e is replaced, never changed.
+type row struct {
+	e      *Entry
+	events []*Event
+	facts  policy.Facts
+
+	first [2]*Event          // what events begins in
+	payee [1]payment.Address // what facts.Payees is in, where it is one
+	place [2]int             // in the sets that the row is in
+}
+
+func newRow(e *Entry, ev *Event) *row {
+	r := &row{e: e}
+	r.events = append(r.first[:0], ev)
+	r.facts = e.facts(r.payee[:0])
+	return r
+}
+
+// rowSet is some rows in no order. Its zero value is that of inOwned.
+type rowSet struct {
+	kind int
+	rows []*row
+}
+
+// The kinds of sets: a row is in one of each at most.
+const (
+	inOwned = iota
+	inOpen
+)
+
+func (s *rowSet) add(r *row) {
+	r.place[s.kind] = len(s.rows)
+	s.rows = append(s.rows, r)
+}
+
+// remove takes out r, which is in s.
+func (s *rowSet) remove(r *row) {
+	end := len(s.rows) - 1
+	i, last := r.place[s.kind], s.rows[end]
+	s.rows[i], s.rows[end] = last, nil
+	last.place[s.kind] = i
+	s.rows = s.rows[:end]
+}
+
+// ownedRows are the payments in Authorized of one owner.
+type ownedRows struct {
+	owner string
+	rowSet
+}
+
+// owner is the set of an owner, made where there is none.
+func (t *memoryTx) owner(name string) *rowSet {
+	for _, o := range t.owned {
+		if o.owner == name {
+			return &o.rowSet
+		}
+	}
+	o := &ownedRows{owner: name}
+	t.owned = append(t.owned, o)
+	return &o.rowSet
+}
+
+// Owners is that of EntryTx. What it returned before is overwritten.
+func (t *memoryTx) Owners() ([]string, error) {
+	t.names = t.names[:0]
+	for _, o := range t.owned {
+		if len(o.rows) > 0 {
+			t.names = append(t.names, o.owner)
+		}
+	}
+	return t.names, nil
+}
+
+// Owned is that of EntryTx.
+func (t *memoryTx) Owned(owner string) ([]*Entry, error) {
+	var out []*Entry
+	for _, r := range t.owner(owner).rows {
+		out = append(out, r.e)
+	}
+	return out, nil
+}
