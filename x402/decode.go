@@ -1,11 +1,13 @@
 package x402
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/canopy-go/canopy/internal/eip3009"
 	"github.com/canopy-go/canopy/internal/jsonscan"
@@ -22,12 +24,18 @@ func mismatch(format string, args ...any) error {
 
 // signed is a payment as the seller will read it.
 type signed struct {
-	version                     jsonscan.Value
-	scheme, network             jsonscan.Value // version 1
-	accepted                    jsonscan.Value // version 2
-	signature                   jsonscan.Value
-	from, to, value             jsonscan.Value
-	validAfter, validBefore, id jsonscan.Value
+	version                 int
+	signature               string
+	from, to, value         string
+	validAfter, validBefore string
+	id                      string
+	repeats                 repeated
+}
+
+// repeated is what stands beside the payload: what the seller said, said again.
+type repeated struct {
+	scheme, network jsonscan.Value // version 1
+	accepted        jsonscan.Value // version 2
 }
 
 // Decode reads the header of a again, as its seller will, and returns the
@@ -44,7 +52,7 @@ func (r *Rail) Decode(a payment.Authorization, g payment.Grant) (payment.Terms, 
 	if a.Header != header(g.Version) || a.Slot != g.Slot || !a.ValidBefore.Equal(g.ValidBefore) || len(a.Raw) > 0 || a.TxHash != "" {
 		return payment.Terms{}, mismatch("the header, the slot or the validity is another's")
 	}
-	doc, err := readSigned(a.Value)
+	doc, err := r.readSigned(a.Value, g)
 	if err != nil {
 		return payment.Terms{}, err
 	}
@@ -68,102 +76,133 @@ func (r *Rail) Decode(a payment.Authorization, g payment.Grant) (payment.Terms, 
 	return terms, nil
 }
 
-func readSigned(value string) (d signed, err error) {
-	b, err := base64.StdEncoding.Strict().DecodeString(value)
-	if err != nil {
+// readSigned reads a payment in the layout in which Authorize writes it: the
+// same members in the same order, and nothing else.
+func (r *Rail) readSigned(value string, g payment.Grant) (d signed, err error) {
+	doc := make([]byte, base64.StdEncoding.DecodedLen(len(value)))
+	n, err := base64.StdEncoding.Strict().Decode(doc, []byte(value))
+	if err != nil || strings.ContainsAny(value, "\r\n") { // which Decode would pass over
 		return d, mismatch("the header is not base64")
 	}
-	v, err := jsonscan.Parse(b, jsonscan.Limits{Size: payment.MaxEcho + 1024})
-	if err != nil {
-		return d, mismatch("the document: %v", err)
+	c := cursor{rest: string(doc[:n])}
+	c.literal(`{"x402Version":`)
+	switch {
+	case c.has("1"):
+		d.version = 1
+	case c.has("2"):
+		d.version = 2
+	default:
+		return d, mismatch("the version is none")
 	}
-	var payload, authorization jsonscan.Value
+	d.signature = c.member(`,"payload":{"signature":"`)
+	d.from = c.member(`,"authorization":{"from":"`)
+	d.to = c.member(`,"to":"`)
+	d.value = c.member(`,"value":"`)
+	d.validAfter = c.member(`,"validAfter":"`)
+	d.validBefore = c.member(`,"validBefore":"`)
+	d.id = c.member(`,"nonce":"`)
+	c.literal(`}},`)
+	if c.wrong != "" {
+		return d, mismatch("%.40q is not there", c.wrong)
+	}
+	d.repeats, err = r.repeated("{"+c.rest, g)
+	return d, err
+}
+
+// cursor reads a document by its layout.
+type cursor struct {
+	rest  string
+	wrong string // the first text that was not there
+}
+
+// has passes over s, and reports whether it was there.
+func (c *cursor) has(s string) bool {
+	if !strings.HasPrefix(c.rest, s) {
+		return false
+	}
+	c.rest = c.rest[len(s):]
+	return true
+}
+
+func (c *cursor) literal(s string) {
+	if c.wrong == "" && !c.has(s) {
+		c.wrong = s
+	}
+}
+
+// member passes over s, and returns what stands up to the next quotation mark.
+// Nothing that Authorize writes there has an escape in it.
+func (c *cursor) member(s string) string {
+	c.literal(s)
+	i := strings.IndexByte(c.rest, '"')
+	if c.wrong != "" || i < 0 {
+		c.wrong = s
+		return ""
+	}
+	v := c.rest[:i]
+	c.rest = c.rest[i+1:]
+	return v
+}
+
+// repeated reads the members beside the payload as an object of their own, or
+// remembers them.
+func (r *Rail) repeated(doc string, g payment.Grant) (p repeated, err error) {
+	if p, ok := r.repeats.get(doc); ok {
+		return p, nil
+	}
+	v, err := jsonscan.Parse([]byte(doc), jsonscan.Limits{Size: payment.MaxEcho + 1024})
+	if err != nil {
+		return p, mismatch("the document: %v", err)
+	}
 	err = v.Object(func(key string, val jsonscan.Value) error {
 		switch key {
-		case "x402Version":
-			d.version = val
 		case "scheme":
-			d.scheme = val
+			p.scheme = val
 		case "network":
-			d.network = val
+			p.network = val
 		case "accepted":
-			d.accepted = val
-		case "payload":
-			payload = val
+			p.accepted = val
 		case "resource", "extensions":
 		default:
 			return mismatch("an unknown member %.20q", key)
 		}
 		return nil
 	})
-	if err == nil {
-		err = payload.Object(func(key string, val jsonscan.Value) error {
-			switch key {
-			case "signature":
-				d.signature = val
-			case "authorization":
-				authorization = val
-			default:
-				return mismatch("an unknown member %.20q of the payload", key)
-			}
-			return nil
-		})
-	}
-	if err == nil {
-		err = authorization.Object(d.member)
-	}
 	if err != nil && !errors.Is(err, ErrMismatch) {
 		err = mismatch("the document: %v", err)
 	}
-	return d, err
-}
-
-func (d *signed) member(key string, val jsonscan.Value) error {
-	switch key {
-	case "from":
-		d.from = val
-	case "to":
-		d.to = val
-	case "value":
-		d.value = val
-	case "validAfter":
-		d.validAfter = val
-	case "validBefore":
-		d.validBefore = val
-	case "nonce":
-		d.id = val
-	default:
-		return mismatch("an unknown member %.20q of the authorization", key)
+	if err == nil && bytes.IndexByte(g.Echo, idMark[0]) < 0 { // with an id it comes but once
+		r.repeats.put(doc, p)
 	}
-	return nil
+	return p, err
 }
 
 // terms are g's with what d says in their place.
 func (r *Rail) terms(d signed, g payment.Grant) (*token, payment.Terms, error) {
 	terms := g.Terms
-	to, err := payment.ParseAddress(text(d.to))
+	to, err := payment.ParseAddress(d.to)
 	if err != nil {
 		return nil, terms, mismatch("to: %v", err)
 	}
-	amount, err := payment.ParseUnits(text(d.value))
+	amount, err := payment.ParseUnits(d.value)
 	if err != nil {
 		return nil, terms, mismatch("value: %v", err)
 	}
-	if d.version.Raw() != strconv.Itoa(g.Version) {
-		return nil, terms, mismatch("version %.20s", d.version.Raw())
+	if d.version != g.Version {
+		return nil, terms, mismatch("version %d", d.version)
 	}
 	var t *token
 	if g.Version == 1 {
-		if chain, ok := chainOf(text(d.network), 1); ok {
+		if chain, ok := chainOf(text(d.repeats.network), 1); ok {
 			t = r.token(chain, g.Terms.Asset.Address)
 		}
-		terms.Scheme = text(d.scheme)
-		if t == nil || terms.Scheme != exact || !absent(d.accepted) {
+		terms.Scheme = text(d.repeats.scheme)
+		if t == nil || terms.Scheme != exact || !absent(d.repeats.accepted) {
 			return nil, terms, mismatch("the scheme, the network or the asset cannot be paid by")
 		}
 	} else {
-		q, why := r.accepts(d.accepted)
-		if why != (skip{}) || !absent(d.scheme) || !absent(d.network) {
+		q, why := r.accepts(d.repeats.accepted)
+		if why != (skip{}) || !absent(d.repeats.scheme) || !absent(d.repeats.network) {
 			return nil, terms, mismatch("accepted: %s", why.code)
 		}
 		if q.amount != amount || q.payTo != to {
@@ -180,23 +219,22 @@ func (r *Rail) terms(d signed, g payment.Grant) (*token, payment.Terms, error) {
 // check holds what is not in terms against the grant, and returns the
 // signature, which must be in the accepted spelling.
 func (r *Rail) check(d signed, g payment.Grant, terms payment.Terms) (sig [65]byte, err error) {
-	nonce := make([]byte, 0, 66)
-	nonce = hex.AppendEncode(append(nonce, "0x"...), g.Slot.NonceID[:])
+	nonce := hex.AppendEncode(append(make([]byte, 0, 66), "0x"...), g.Slot.NonceID[:])
 	switch {
-	case text(d.from) != r.spell.of(g.Payer):
+	case d.from != r.spell.of(g.Payer):
 		return sig, mismatch("from is not the payer")
-	case text(d.to) != r.spell.of(terms.Recipients[0].Address):
+	case d.to != r.spell.of(terms.Recipients[0].Address):
 		return sig, mismatch("to is not spelled with its checksum")
-	case text(d.validAfter) != "0":
+	case d.validAfter != "0":
 		return sig, mismatch("validAfter is not 0")
-	case text(d.validBefore) != strconv.FormatInt(g.ValidBefore.Unix(), 10):
+	case d.validBefore != strconv.FormatInt(g.ValidBefore.Unix(), 10):
 		return sig, mismatch("validBefore is another")
-	case text(d.id) != string(nonce):
+	case d.id != string(nonce):
 		return sig, mismatch("the nonce is another")
 	case terms.Asset.Chain != g.Slot.Chain || terms.Asset.Address != g.Slot.Token:
 		return sig, mismatch("the slot is of another token")
 	}
-	s := text(d.signature)
+	s := d.signature
 	if len(s) != 132 || s[:2] != "0x" {
 		return sig, mismatch("the signature is not 0x and 130 digits")
 	}

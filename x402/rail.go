@@ -34,6 +34,7 @@ type Rail struct {
 
 	quotes  memo[quote]
 	entries memo[usable]
+	repeats memo[repeated]
 }
 
 type tokenKey struct {
