@@ -29,7 +29,12 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 	now := c.cfg.Now()
 	o.terms = o.offer.Terms("", "", "", [32]byte{})
 	o.payment = payment.Payment{Agent: c.cfg.Agent, Terms: o.terms, Purpose: t.Purpose}
-	v := c.cfg.Policy.Evaluate(o.payment, now, policy.History{})
+	o.verdict = c.cfg.Policy.Evaluate(o.payment, now, policy.History{})
+	funded, err := c.funds(ctx, []offered{o})
+	if err != nil {
+		return Result{}, err
+	}
+	v := funded[0].verdict
 	uses, err := c.cfg.Store.Use(ctx, v.Limits, now)
 	if err != nil {
 		return Result{}, fmt.Errorf("canopy: preview: reading the ledger: %w", err)
