@@ -81,7 +81,7 @@ func (r *Rail) Decode(a payment.Authorization, g payment.Grant) (payment.Terms, 
 func (r *Rail) readSigned(value string, g payment.Grant) (d signed, err error) {
 	doc := make([]byte, base64.StdEncoding.DecodedLen(len(value)))
 	n, err := base64.StdEncoding.Strict().Decode(doc, []byte(value))
-	if err != nil || strings.ContainsAny(value, "\r\n") { // which Decode would pass over
+	if err != nil || hasByte(value, '\r') || hasByte(value, '\n') { // which Decode would pass over
 		return d, mismatch("the header is not base64")
 	}
 	c := cursor{rest: string(doc[:n])}
@@ -180,9 +180,9 @@ func (r *Rail) repeated(doc string, g payment.Grant) (p repeated, err error) {
 // terms are g's with what d says in their place.
 func (r *Rail) terms(d signed, g payment.Grant) (*token, payment.Terms, error) {
 	terms := g.Terms
-	to, err := payment.ParseAddress(d.to)
-	if err != nil {
-		return nil, terms, mismatch("to: %v", err)
+	to, err := payment.ParseAddressLoose(d.to)
+	if err != nil || d.to != r.spell.of(to) {
+		return nil, terms, mismatch("to %.50q is not an address with its checksum", d.to)
 	}
 	amount, err := payment.ParseUnits(d.value)
 	if err != nil {
