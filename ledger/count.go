@@ -202,67 +202,67 @@ func contains(list []payment.Address, a payment.Address) bool {
 	return false
 }
 
-// use is what counts against l. A figure that lags is brought up to date where
-// cost would not fit.
-func (c *counting) use(l policy.Limit, cost payment.USD) (policy.Use, error) {
-	key := NewCounterKey(l.Scope, l.Window)
+// use puts into u what counts against its limit, and reports whether cost fits.
+// A figure that lags is brought up to date where cost would not fit.
+func (c *counting) use(u *policy.Use, cost payment.USD) (fits bool, err error) {
+	key := NewCounterKey(u.Limit.Scope, u.Limit.Window)
 	m := c.mark(key.Window)
 	if m == nil {
 		at, end, err := edge(key.Window, c.now)
 		if err != nil {
-			return policy.Use{}, err
+			return false, err
 		}
 		c.marks = append(c.marks, Mark{Window: key.Window, At: at, End: end})
 		m = &c.marks[len(c.marks)-1]
 	}
-	u := policy.Use{Limit: l}
-	n, ok, err := c.counter(key)
+	n, ok, err := c.counter(&key)
 	if err != nil {
-		return u, err
+		return false, err
 	}
 	if u.USD, u.Count = n.USD, n.Count; ok && u.Fits(cost) {
-		return u, nil
+		return true, nil
 	}
 	if err := c.age(m, true); err != nil {
-		return u, err
+		return false, err
 	}
-	if n, ok, err = c.counter(key); err != nil {
-		return u, err
+	if n, ok, err = c.counter(&key); err != nil {
+		return false, err
 	}
 	if !ok {
 		t, err := c.tx.Tally(key.Scope, m.At, c.now)
 		if err != nil {
-			return u, err
+			return false, err
 		}
 		n = t.Counter
 		c.fresh = append(c.fresh, tally{key, n})
 	}
 	if u.USD, u.Count = n.USD, n.Count; !u.Fits(cost) {
 		u.ResetsAt, err = resets(c.tx, key.Scope, m, c.now)
+		return false, err
 	}
-	return u, err
+	return true, nil
 }
 
 // counter is a counter as the step sees it. What was read is kept: every
 // counter that a limit reads is one that the payment changes.
-func (c *counting) counter(key CounterKey) (Counter, bool, error) {
+func (c *counting) counter(key *CounterKey) (Counter, bool, error) {
 	for i := range c.fresh {
-		if c.fresh[i].key == key {
+		if c.fresh[i].key == *key {
 			return c.fresh[i].Counter, true, nil
 		}
 	}
 	return c.read(key)
 }
 
-func (c *counting) read(key CounterKey) (Counter, bool, error) {
+func (c *counting) read(key *CounterKey) (Counter, bool, error) {
 	for i := range c.found {
-		if c.found[i].key == key {
+		if c.found[i].key == *key {
 			return c.found[i].Counter, true, nil
 		}
 	}
-	n, ok, err := c.tx.Counter(key)
+	n, ok, err := c.tx.Counter(*key)
 	if ok && err == nil {
-		c.found = append(c.found, tally{key, n})
+		c.found = append(c.found, tally{*key, n})
 	}
 	return n, ok, err
 }
@@ -292,7 +292,8 @@ func (c *counting) gather(f policy.Facts, cost payment.USD) (room bool, err erro
 	for i := range c.marks {
 		var buf [8]policy.Scope
 		for _, s := range scopesOf(buf[:0], f, c.marks[i].Kinds) {
-			if _, _, err := c.read(NewCounterKey(s, c.marks[i].Window)); err != nil {
+			key := NewCounterKey(s, c.marks[i].Window)
+			if _, _, err := c.read(&key); err != nil {
 				return false, err
 			}
 		}
@@ -310,24 +311,26 @@ func (c *counting) gather(f policy.Facts, cost payment.USD) (room bool, err erro
 
 // take counts the payment that was gathered for, which is authorized now.
 func (c *counting) take(e *Entry) error {
-	for _, f := range c.found {
-		if err := c.tx.PutCounter(f.key, f.Counter); err != nil {
+	for i := range c.found {
+		if err := c.tx.PutCounter(c.found[i].key, c.found[i].Counter); err != nil {
 			return err
 		}
 	}
 	sp := spanOf(e)
 	for i := range c.marks {
 		m := &c.marks[i]
-		was := *m
-		for _, f := range c.fresh {
-			if f.key.Window == m.Window {
-				m.Kinds |= 1 << f.key.Scope.Kind
+		changed := false
+		for i := range c.fresh {
+			if key := &c.fresh[i].key; key.Window == m.Window && !has(m.Kinds, key.Scope.Kind) {
+				m.Kinds |= 1 << key.Scope.Kind
+				changed = true
 			}
 		}
 		if !sp.open && sp.at.Until.Before(m.Next) {
 			m.Next = sp.at.Until
+			changed = true
 		}
-		if *m == was {
+		if !changed {
 			continue
 		}
 		if err := c.tx.PutMark(*m); err != nil {

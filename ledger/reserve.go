@@ -172,14 +172,19 @@ func (s *reserving) limits() ([]policy.Use, error) {
 			return nil, err
 		}
 	}
-	var err error
 	uses := make([]policy.Use, len(s.verdict.Limits))
-	for i, l := range s.verdict.Limits {
-		if uses[i], err = c.use(l, s.verdict.Cost); err != nil {
+	all := true
+	for i := range uses {
+		uses[i].Limit = s.verdict.Limits[i]
+		fits, err := c.use(&uses[i], s.verdict.Cost)
+		if err != nil {
 			return nil, err
 		}
+		all = all && fits
 	}
-	s.verdict = s.verdict.Apply(uses)
+	if !all {
+		s.verdict = s.verdict.Apply(uses)
+	}
 	room, err := c.gather(s.facts, s.verdict.Cost)
 	if err != nil {
 		return nil, err
