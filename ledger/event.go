@@ -31,18 +31,42 @@ func newEvent(e *Entry, from State, by Actor, at time.Time, data []byte) *Event 
 	return ev
 }
 
+// event is newEvent by the client, which keeps all of e: what the first event
+// of a payment keeps, and the one that authorizes it. It writes what is hashed
+// and what is kept in one piece.
+func (s *Scratch) event(e *Entry, from State, at time.Time) *Event {
+	ev := &Event{Payment: e.ID, Seq: e.Version, At: at, From: from, To: e.State, By: ByClient, Prev: e.Head}
+	b := ev.begin(s.bytes[:0], 0)
+	start := len(b)
+	r := record{append(b, '{')}
+	r.entry(e)
+	b = r.done()
+	binary.BigEndian.PutUint32(b[start-4:], uint32(len(b)-start))
+	ev.Data = append(make([]byte, 0, len(b)-start), b[start:]...)
+	b = append(b, ev.Prev[:]...)
+	ev.Hash = sha256.Sum256(b)
+	e.Head = ev.Hash
+	s.bytes = b
+	return ev
+}
+
 // Sum is the hash of ev over a typed, length-prefixed encoding: what Hash must
 // be.
 func (ev *Event) Sum() payment.Hash {
-	var space [2048]byte
-	buf := appendText(space[:0], "canopy.event.v1")
-	buf = appendText(buf, string(ev.Payment))
-	buf = binary.BigEndian.AppendUint64(buf, uint64(ev.Seq))
-	buf = binary.BigEndian.AppendUint64(buf, uint64(ev.At.UnixMicro()))
-	buf = append(buf, byte(ev.From), byte(ev.To), byte(ev.By))
-	buf = appendText(buf, ev.Data)
-	buf = append(buf, ev.Prev[:]...)
-	return sha256.Sum256(buf)
+	var space [1024]byte
+	b := ev.begin(space[:0], len(ev.Data))
+	b = append(b, ev.Data...)
+	return sha256.Sum256(append(b, ev.Prev[:]...))
+}
+
+// begin appends what is hashed before n bytes of Data.
+func (ev *Event) begin(b []byte, n int) []byte {
+	b = appendText(b, "canopy.event.v1")
+	b = appendText(b, string(ev.Payment))
+	b = binary.BigEndian.AppendUint64(b, uint64(ev.Seq))
+	b = binary.BigEndian.AppendUint64(b, uint64(ev.At.UnixMicro()))
+	b = append(b, byte(ev.From), byte(ev.To), byte(ev.By))
+	return binary.BigEndian.AppendUint32(b, uint32(n))
 }
 
 func appendText[T ~string | ~[]byte](b []byte, s T) []byte {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
@@ -23,7 +22,7 @@ type record struct{ b []byte }
 func newRecord(n int) record { return record{append(make([]byte, 0, n), '{')} }
 
 func (r *record) name(key string) {
-	if len(r.b) > 1 {
+	if r.b[len(r.b)-1] != '{' { // no value ends so
 		r.b = append(r.b, ',')
 	}
 	r.b = append(append(append(r.b, '"'), key...), '"', ':')
@@ -102,12 +101,20 @@ func (r *record) codes(key string, list []policy.Reason) {
 
 func (r *record) done() []byte { return append(r.b, '}') }
 
+// plainByte tells the characters that JSON writes as they are.
+var plainByte = func() (plain [256]bool) {
+	for c := ' '; c < 0x7f; c++ {
+		plain[c] = c != '"' && c != '\\'
+	}
+	return plain
+}()
+
 // appendJSON appends s as a JSON string that encoding/json would write without
 // escaping HTML.
 func appendJSON(b []byte, s string) []byte {
-	plain := utf8.ValidString(s)
+	plain := true
 	for i := 0; plain && i < len(s); i++ {
-		plain = s[i] >= ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\'
+		plain = plainByte[s[i]]
 	}
 	if plain {
 		return append(append(append(b, '"'), s...), '"')
@@ -121,10 +128,9 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
 
-// recordOf is what the first event of e keeps, and the event that authorizes
-// it: all that counting and proving need, and neither the key nor the echo.
-func recordOf(e *Entry) []byte {
-	r := newRecord(768 + len(e.ChallengeID))
+// entry writes all of e that counting and proving need, and neither the key
+// nor the echo.
+func (r *record) entry(e *Entry) {
 	r.text("agent", e.Agent)
 	r.text("approval", string(e.ApprovalID))
 	if !e.Slot.IsZero() {
@@ -145,13 +151,12 @@ func recordOf(e *Entry) []byte {
 	r.hash("terms", e.TermsHash)
 	r.instant("valid_before", e.ValidBefore)
 	r.flag("watched", e.Watched)
-	return r.done()
 }
 
 // authorization is the hash that stands for what may be signed: it covers the
 // terms, the slot, the challenge and the validity.
 func (e *Entry) authorization() payment.Hash {
-	var space [1024]byte
+	var space [512]byte
 	buf := appendText(space[:0], "canopy.authorization.v1")
 	buf = append(buf, e.TermsHash[:]...)
 	buf = appendText(buf, e.SlotKey())

@@ -34,10 +34,10 @@ func ReserveTx(tx Tx, r *Request, env Env) (*Entry, []policy.Use, error) {
 	if err := r.check(); err != nil {
 		return nil, nil, err
 	}
-	s := &reserving{tx: tx, r: r, env: env, hash: r.Payment.Terms.Hash()}
 	if env.Scratch == nil {
 		env.Scratch = new(Scratch)
 	}
+	s := &reserving{tx: tx, r: r, env: env, hash: r.Payment.Terms.Hash()}
 	s.count = &env.Scratch.count
 	var err error
 	if s.seen, err = tx.Seen(); err != nil {
@@ -286,7 +286,7 @@ func (s *reserving) insert(e *Entry, a *Approval) (*Entry, error) {
 			return nil, err
 		}
 	}
-	if err := s.tx.Insert(e, newEvent(e, Proposed, ByClient, s.now, recordOf(e))); err != nil {
+	if err := s.tx.Insert(e, s.env.Scratch.event(e, Proposed, s.now)); err != nil {
 		return nil, err
 	}
 	if a != nil {

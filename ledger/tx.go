@@ -248,4 +248,5 @@ type Env struct {
 // Scratch is memory for the steps of one handle. The zero value is ready.
 type Scratch struct {
 	count counting
+	bytes []byte // of an event
 }
