@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
@@ -85,8 +87,9 @@ func (c *Client) logRound(ctx context.Context, r Reconciliation, err error) {
 
 // round is one Reconcile.
 type round struct {
-	c   *Client
-	out Reconciliation
+	c     *Client
+	out   Reconciliation
+	found []finding // and not recorded yet
 }
 
 func (r *round) run(ctx context.Context) error {
@@ -185,45 +188,90 @@ func (r *round) ask(ctx context.Context, rec Reconciler, at payment.Block, entri
 			k := account{e.Terms.Asset, e.Slot.From}
 			used[k] = append(used[k], e)
 		case dead:
-			r.evidence(ctx, rec, e, ledger.Change{To: ledger.ExpiredUnused}, &r.out.Released)
+			r.find(e, ledger.Change{To: ledger.ExpiredUnused}, &r.out.Released)
 		default:
 			r.out.Waiting++
 		}
 	}
+	r.record(ctx, rec)
 	return nil
 }
 
-// evidence records what the chain shows of e.
-func (r *round) evidence(ctx context.Context, rec Reconciler, e ledger.Entry, ch ledger.Change, count *int) {
-	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), r.c.cfg.Clock, recordTime)
+// finding is what the chain shows of a payment.
+type finding struct {
+	e     ledger.Entry
+	ch    ledger.Change
+	count *int // what it adds to
+}
+
+func (r *round) find(e ledger.Entry, ch ledger.Change, count *int) {
+	r.found = append(r.found, finding{e, ch, count})
+}
+
+// fewFindings are recorded one by one; of more, writers record that many at
+// once, since a store lets them share a commit.
+const (
+	fewFindings = 16
+	writers     = 64
+)
+
+// record writes down what was found.
+func (r *round) record(ctx context.Context, rec Reconciler) {
+	found := r.found
+	r.found = nil
+	errs := make([]error, len(found))
+	one := func(i int) { found[i].e, errs[i] = r.c.evidence(ctx, rec.Sources(), found[i].e, found[i].ch) }
+	if len(found) <= fewFindings {
+		for i := range found {
+			one(i)
+		}
+	} else {
+		var g errgroup.Group
+		g.SetLimit(writers)
+		for i := range found {
+			g.Go(func() error { one(i); return nil })
+		}
+		g.Wait() // errors are in errs
+	}
+	for i, f := range found {
+		switch err := errs[i]; {
+		case errors.Is(err, ledger.ErrStale), errors.Is(err, ledger.ErrIllegal):
+			r.out.Waiting++ // somebody else moved it: the next round looks again
+		case err != nil:
+			r.out.Waiting++
+			r.problem(fmt.Errorf("payment %s: %w", f.e.ID, err))
+		default:
+			*f.count++
+			r.out.Changed = append(r.out.Changed, resultOf(f.e))
+			r.c.log(ctx, levelInfo, "payment ", &f.e, slog.String("tx", f.e.Receipt.TxHash), slog.Bool("assumed", f.e.Assumed))
+		}
+	}
+}
+
+// evidence records what the chain shows of e, by the word of so many nodes.
+func (c *Client) evidence(ctx context.Context, nodes int, e ledger.Entry, ch ledger.Change) (ledger.Entry, error) {
+	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)
 	defer cancel()
-	store := r.c.cfg.Store
-	var err error
 	if e.State == ledger.Authorized {
 		// Its bytes are dead by the chain's clock, and nobody recorded an
 		// outcome.
-		e, err = store.Advance(ctx, ledger.Change{
-			ID: e.ID, Version: e.Version, To: ledger.InDoubt, By: ledger.ByRecovery, Now: r.c.cfg.Now(),
+		next, err := c.cfg.Store.Advance(ctx, ledger.Change{
+			ID: e.ID, Version: e.Version, To: ledger.InDoubt, By: ledger.ByRecovery, Now: c.cfg.Now(),
 			Note: "its validity ended before an outcome was recorded",
 		})
+		if err != nil {
+			return e, err
+		}
+		e = next
 	}
-	if err == nil {
-		ch.ID, ch.Version, ch.By, ch.Now = e.ID, e.Version, ledger.ByChain, r.c.cfg.Now()
-		ch.Assumed = rec.Sources() < 2 && (ch.To == ledger.ExpiredUnused || ch.To == ledger.Cancelled)
-		ch.Who = "nodes: " + fmt.Sprint(rec.Sources())
-		e, err = store.Advance(ctx, ch)
+	ch.ID, ch.Version, ch.By, ch.Now = e.ID, e.Version, ledger.ByChain, c.cfg.Now()
+	ch.Assumed = nodes < 2 && (ch.To == ledger.ExpiredUnused || ch.To == ledger.Cancelled)
+	ch.Who = fmt.Sprintf("nodes: %d", nodes)
+	next, err := c.cfg.Store.Advance(ctx, ch)
+	if err != nil {
+		return e, err
 	}
-	switch {
-	case errors.Is(err, ledger.ErrStale), errors.Is(err, ledger.ErrIllegal):
-		r.out.Waiting++ // somebody else moved it: the next round looks again
-	case err != nil:
-		r.out.Waiting++
-		r.problem(fmt.Errorf("payment %s: %w", e.ID, err))
-	default:
-		*count++
-		r.out.Changed = append(r.out.Changed, resultOf(e))
-		r.c.log(ctx, levelInfo, "payment ", &e, slog.String("tx", e.Receipt.TxHash), slog.Bool("assumed", e.Assumed))
-	}
+	return next, nil
 }
 
 // freezeAll stops every agent on the ledger for a reason that only a person can

@@ -77,9 +77,15 @@ func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k
 			r.out.Waiting += len(entries)
 			return err
 		}
-		for _, e := range entries {
-			r.settle(ctx, rec, e, uses)
+		bySlot := make(map[payment.Slot]payment.Settlement, len(uses))
+		for _, s := range uses {
+			bySlot[s.Slot] = s
 		}
+		for _, e := range entries {
+			s, shown := bySlot[e.Slot]
+			r.settle(ctx, rec, e, s, shown)
+		}
+		r.record(ctx, rec)
 		if first <= next {
 			return r.foreign(ctx, rec, k, next, uses, at.Number)
 		}
@@ -115,14 +121,12 @@ func earliest(entries []ledger.Entry) time.Time {
 
 // settle moves e, whose slot was used, by what its use moved. A cancellation,
 // and a use that does not carry out the terms, need the word of every node.
-func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, uses []payment.Settlement) {
-	i := slices.IndexFunc(uses, func(s payment.Settlement) bool { return s.Slot == e.Slot })
-	if i < 0 {
+func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, s payment.Settlement, shown bool) {
+	if !shown {
 		r.out.Waiting++
 		r.problem(fmt.Errorf("payment %s: its slot is used, and the node does not show by what", e.ID))
 		return
 	}
-	s := uses[i]
 	if s.CarriesOut(e.Terms) {
 		receipt := e.Receipt
 		receipt.TxHash, receipt.Block = s.TxHash, s.Time
@@ -132,7 +136,7 @@ func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, uses
 			// and no token lets a later one be: it counts to the end of its validity.
 			ch.SpentAt = time.Time{}
 		}
-		r.evidence(ctx, rec, e, ch, &r.out.Settled)
+		r.find(e, ch, &r.out.Settled)
 		return
 	}
 	if ok, err := rec.Confirm(ctx, s); err != nil || !ok {
@@ -141,7 +145,7 @@ func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, uses
 		return
 	}
 	if s.Canceled {
-		r.evidence(ctx, rec, e, ledger.Change{To: ledger.Cancelled, Note: "cancelled by " + s.TxHash}, &r.out.Cancelled)
+		r.find(e, ledger.Change{To: ledger.Cancelled, Note: "cancelled by " + s.TxHash}, &r.out.Cancelled)
 		return
 	}
 	// Freeze first: whoever is killed in between finds the payment again.
@@ -149,7 +153,7 @@ func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, uses
 	if err := r.freezeAll(ctx, why); err != nil {
 		r.problem(fmt.Errorf("payment %s: freezing: %w", e.ID, err))
 	}
-	r.evidence(ctx, rec, e, ledger.Change{To: ledger.NeedsOperator, Note: "its slot was used by " + s.TxHash + ", which did not move what was agreed"}, &r.out.Operator)
+	r.find(e, ledger.Change{To: ledger.NeedsOperator, Note: "its slot was used by " + s.TxHash + ", which did not move what was agreed"}, &r.out.Operator)
 }
 
 func orDisagree(err error) error {
