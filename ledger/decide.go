@@ -67,7 +67,7 @@ func DecideTx(tx Tx, d Decision, env Env) (*Approval, error) {
 	r.text("approval", string(a.ID))
 	r.text("by", d.By)
 	r.text("comment", d.Comment)
-	r.hash("terms", a.TermsHash)
+	r.hash("terms", &a.TermsHash)
 	r.text("via", d.Via)
 	if err := tx.Update(&n, newEvent(&n, e.State, ByPerson, now, r.done())); err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (t *memoryTx) DropMark(w policy.Window) error {
 
 // Counter is that of CountTx.
 func (t *memoryTx) Counter(key CounterKey) (Counter, bool, error) {
-	if n := t.counter(&key); n != nil {
+	if n := t.recall(&key).n; n != nil {
 		return *n, true, nil
 	}
 	return Counter{}, false, nil
@@ -50,47 +50,46 @@ func (t *memoryTx) Counter(key CounterKey) (Counter, bool, error) {
 
 // PutCounter is that of CountTx.
 func (t *memoryTx) PutCounter(key CounterKey, n Counter) error {
-	if n.Count == 0 {
-		clear(t.recent.it[:])
+	it := t.recall(&key)
+	switch {
+	case n.Count == 0:
+		it.n = nil
 		delete(t.counters, key)
-		return nil
+	case it.n != nil:
+		*it.n = n
+	default:
+		it.n = &Counter{n.USD, n.Count}
+		t.counters[key] = it.n
 	}
-	if have := t.counter(&key); have != nil {
-		*have = n
-		return nil
-	}
-	added := n
-	t.counters[key] = &added
 	return nil
 }
 
-// recentCounters are counters that were used last: a payment reads each and
-// writes each, and the next one often the same.
+// recentCounters are the keys that were asked for last: a payment reads some
+// and writes them, and the next one often the same, in the same order.
 type recentCounters struct {
-	it [8]struct {
-		key CounterKey
-		n   *Counter // nil for none
-	}
+	it   [16]recentCounter
 	next int // where the search begins, and the next miss is put
 }
 
-// counter is the counter of key, or nil.
-func (t *memoryTx) counter(key *CounterKey) *Counter {
+type recentCounter struct {
+	key CounterKey // the zero key for none
+	n   *Counter   // nil where there is no such counter
+}
+
+// recall finds a counter.
+func (t *memoryTx) recall(key *CounterKey) *recentCounter {
 	c := &t.recent
 	for i := range c.it {
 		at := (c.next + i) % len(c.it)
-		if it := &c.it[at]; it.n != nil && it.key == *key {
+		if it := &c.it[at]; it.key == *key {
 			c.next = (at + 1) % len(c.it)
-			return it.n
+			return it
 		}
 	}
-	n := t.counters[*key]
-	if n != nil {
-		it := &c.it[c.next]
-		it.key, it.n = *key, n
-		c.next = (c.next + 1) % len(c.it)
-	}
-	return n
+	it := &c.it[c.next]
+	it.key, it.n = *key, t.counters[*key]
+	c.next = (c.next + 1) % len(c.it)
+	return it
 }
 
 // Due is that of CountTx. What it returned before is overwritten.

@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
@@ -35,16 +33,10 @@ func (r *record) text(key, s string) {
 	}
 }
 
-func (r *record) hex(key string, b []byte) {
-	r.name(key)
-	r.b = append(r.b, '"')
-	r.b = hex.AppendEncode(r.b, b)
-	r.b = append(r.b, '"')
-}
-
-func (r *record) hash(key string, h payment.Hash) {
+func (r *record) hash(key string, h *payment.Hash) {
 	if !h.IsZero() {
-		r.hex(key, h[:])
+		r.name(key)
+		r.b = append(hex.AppendEncode(append(r.b, '"'), h[:]), '"')
 	}
 }
 
@@ -134,35 +126,22 @@ func (r *record) entry(e *Entry) {
 	r.text("agent", e.Agent)
 	r.text("approval", string(e.ApprovalID))
 	if !e.Slot.IsZero() {
-		r.hash("authorization", e.authorization())
 		r.text("challenge", e.ChallengeID)
 	}
 	r.number("cost", int64(e.Cost))
-	r.hash("fingerprint", e.Fingerprint)
+	r.hash("fingerprint", &e.Fingerprint)
 	r.text("host", e.Host)
 	if !e.Slot.IsZero() {
 		r.text("owner", e.Owner)
 	}
 	r.addresses("payees", e.Terms.Recipients)
-	r.hash("policy", e.Policy)
+	r.hash("policy", &e.Policy)
 	r.codes("reasons", e.Reasons)
 	r.flag("shared", e.Shared)
 	r.text("slot", e.SlotKey())
-	r.hash("terms", e.TermsHash)
+	r.hash("terms", &e.TermsHash)
 	r.instant("valid_before", e.ValidBefore)
 	r.flag("watched", e.Watched)
-}
-
-// authorization is the hash that stands for what may be signed: it covers the
-// terms, the slot, the challenge and the validity.
-func (e *Entry) authorization() payment.Hash {
-	var space [512]byte
-	buf := appendText(space[:0], "canopy.authorization.v1")
-	buf = append(buf, e.TermsHash[:]...)
-	buf = appendText(buf, e.SlotKey())
-	buf = appendText(buf, e.ChallengeID)
-	buf = binary.BigEndian.AppendUint64(buf, uint64(e.ValidBefore.UnixMicro()))
-	return sha256.Sum256(buf)
 }
 
 // record is what the event of a change keeps; spent is the instant stored.

@@ -9,14 +9,15 @@ import (
 
 // Scope says whose payments a cap counts. Scopes are equal when they are ==.
 type Scope struct {
-	Kind  ScopeKind
-	Agent string          // of every kind but ScopeOrg: the policy table whose payments count
-	Host  string          // ScopeHost: the normalised name, without a port
-	Payee payment.Address // ScopePayee
+	Kind ScopeKind
 
 	// Shared says that Agent names the default table: all payments that were
 	// judged by it count, whoever made them.
 	Shared bool
+
+	Payee payment.Address // ScopePayee
+	Agent string          // of every kind but ScopeOrg: the policy table whose payments count
+	Host  string          // ScopeHost: the normalised name, without a port
 }
 
 // ScopeKind is the kind of a scope.
