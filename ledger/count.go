@@ -20,10 +20,13 @@ type counting struct {
 	found []tally // counters that were read; after gather, all of the payment, as they will be
 
 	payees [4]payment.Address // room for those of a payment
+	scopes []policy.Scope     // room for those that cover it
 }
 
+// tally is the counter of a scope in the window of marks[mark].
 type tally struct {
-	key CounterKey
+	mark  int
+	scope policy.Scope // as CounterKey has it
 	Counter
 }
 
@@ -56,13 +59,14 @@ func (m *Mark) edge(now time.Time) (Point, time.Time, error) {
 	return edge(m.Window, now)
 }
 
-func (c *counting) mark(w policy.Window) *Mark {
+// mark is the place of a window's mark, or -1.
+func (c *counting) mark(w *policy.Window) int {
 	for i := range c.marks {
-		if c.marks[i].Window == w {
-			return &c.marks[i]
+		if c.marks[i].Window == *w {
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 // age brings m towards now: all the way, or by about ageStep entries.
@@ -117,7 +121,7 @@ func (c *counting) age(m *Mark, all bool) error {
 func (c *counting) adjust(m *Mark, f policy.Facts, cost payment.USD, sign int64) error {
 	var buf [8]policy.Scope
 	for _, s := range scopesOf(buf[:0], f, m.Kinds) {
-		key := NewCounterKey(s, m.Window)
+		key := CounterKey{s, m.Window}
 		n, ok, err := c.tx.Counter(key)
 		if err != nil {
 			return err
@@ -157,7 +161,7 @@ func (n Counter) add(cost payment.USD, sign int64) (Counter, bool) {
 }
 
 // scopesOf appends every scope of the given kinds that covers a payment with
-// facts f.
+// facts f, each as CounterKey has it.
 func scopesOf(out []policy.Scope, f policy.Facts, kinds uint16) []policy.Scope {
 	if has(kinds, policy.ScopeOrg) {
 		out = append(out, policy.Scope{Kind: policy.ScopeOrg})
@@ -167,6 +171,9 @@ func scopesOf(out []policy.Scope, f policy.Facts, kinds uint16) []policy.Scope {
 			continue
 		}
 		base := policy.Scope{Agent: f.Agent, Shared: shared}
+		if shared {
+			base.Agent = ""
+		}
 		if has(kinds, policy.ScopeAgent) {
 			s := base
 			s.Kind = policy.ScopeAgent
@@ -206,16 +213,17 @@ func contains(list []payment.Address, a payment.Address) bool {
 // A figure that lags is brought up to date where cost would not fit.
 func (c *counting) use(u *policy.Use, cost payment.USD) (fits bool, err error) {
 	key := NewCounterKey(u.Limit.Scope, u.Limit.Window)
-	m := c.mark(key.Window)
-	if m == nil {
+	i := c.mark(&key.Window)
+	if i < 0 {
 		at, end, err := edge(key.Window, c.now)
 		if err != nil {
 			return false, err
 		}
+		i = len(c.marks)
 		c.marks = append(c.marks, Mark{Window: key.Window, At: at, End: end})
-		m = &c.marks[len(c.marks)-1]
 	}
-	n, ok, err := c.counter(&key)
+	m := &c.marks[i]
+	n, ok, err := c.counter(i, &key.Scope)
 	if err != nil {
 		return false, err
 	}
@@ -225,7 +233,7 @@ func (c *counting) use(u *policy.Use, cost payment.USD) (fits bool, err error) {
 	if err := c.age(m, true); err != nil {
 		return false, err
 	}
-	if n, ok, err = c.counter(&key); err != nil {
+	if n, ok, err = c.counter(i, &key.Scope); err != nil {
 		return false, err
 	}
 	if !ok {
@@ -234,7 +242,7 @@ func (c *counting) use(u *policy.Use, cost payment.USD) (fits bool, err error) {
 			return false, err
 		}
 		n = t.Counter
-		c.fresh = append(c.fresh, tally{key, n})
+		c.fresh = append(c.fresh, tally{i, key.Scope, n})
 	}
 	if u.USD, u.Count = n.USD, n.Count; !u.Fits(cost) {
 		u.ResetsAt, err = resets(c.tx, key.Scope, m, c.now)
@@ -245,26 +253,31 @@ func (c *counting) use(u *policy.Use, cost payment.USD) (fits bool, err error) {
 
 // counter is a counter as the step sees it. What was read is kept: every
 // counter that a limit reads is one that the payment changes.
-func (c *counting) counter(key *CounterKey) (Counter, bool, error) {
-	for i := range c.fresh {
-		if c.fresh[i].key == *key {
-			return c.fresh[i].Counter, true, nil
-		}
+func (c *counting) counter(mark int, s *policy.Scope) (Counter, bool, error) {
+	if t := find(c.fresh, mark, s); t != nil {
+		return t.Counter, true, nil
 	}
-	return c.read(key)
+	return c.read(mark, s)
 }
 
-func (c *counting) read(key *CounterKey) (Counter, bool, error) {
-	for i := range c.found {
-		if c.found[i].key == *key {
-			return c.found[i].Counter, true, nil
-		}
+func (c *counting) read(mark int, s *policy.Scope) (Counter, bool, error) {
+	if t := find(c.found, mark, s); t != nil {
+		return t.Counter, true, nil
 	}
-	n, ok, err := c.tx.Counter(*key)
+	n, ok, err := c.tx.Counter(CounterKey{*s, c.marks[mark].Window})
 	if ok && err == nil {
-		c.found = append(c.found, tally{*key, n})
+		c.found = append(c.found, tally{mark, *s, n})
 	}
 	return n, ok, err
+}
+
+func find(list []tally, mark int, s *policy.Scope) *tally {
+	for i := range list {
+		if t := &list[i]; t.mark == mark && t.scope.Kind == s.Kind && t.scope == *s {
+			return t
+		}
+	}
+	return nil
 }
 
 // resets is when the use of a scope falls next by time alone.
@@ -290,10 +303,9 @@ func resets(tx Tx, s policy.Scope, m *Mark, now time.Time) (time.Time, error) {
 // of its own verdict reads it, and reports whether all can count its cost.
 func (c *counting) gather(f policy.Facts, cost payment.USD) (room bool, err error) {
 	for i := range c.marks {
-		var buf [8]policy.Scope
-		for _, s := range scopesOf(buf[:0], f, c.marks[i].Kinds) {
-			key := NewCounterKey(s, c.marks[i].Window)
-			if _, _, err := c.read(&key); err != nil {
+		c.scopes = scopesOf(c.scopes[:0], f, c.marks[i].Kinds)
+		for j := range c.scopes {
+			if _, _, err := c.read(i, &c.scopes[j]); err != nil {
 				return false, err
 			}
 		}
@@ -312,7 +324,8 @@ func (c *counting) gather(f policy.Facts, cost payment.USD) (room bool, err erro
 // take counts the payment that was gathered for, which is authorized now.
 func (c *counting) take(e *Entry) error {
 	for i := range c.found {
-		if err := c.tx.PutCounter(c.found[i].key, c.found[i].Counter); err != nil {
+		t := &c.found[i]
+		if err := c.tx.PutCounter(CounterKey{t.scope, c.marks[t.mark].Window}, t.Counter); err != nil {
 			return err
 		}
 	}
@@ -320,9 +333,9 @@ func (c *counting) take(e *Entry) error {
 	for i := range c.marks {
 		m := &c.marks[i]
 		changed := false
-		for i := range c.fresh {
-			if key := &c.fresh[i].key; key.Window == m.Window && !has(m.Kinds, key.Scope.Kind) {
-				m.Kinds |= 1 << key.Scope.Kind
+		for j := range c.fresh {
+			if t := &c.fresh[j]; t.mark == i && !has(m.Kinds, t.scope.Kind) {
+				m.Kinds |= 1 << t.scope.Kind
 				changed = true
 			}
 		}
