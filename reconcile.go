@@ -227,7 +227,7 @@ func (r *round) record(ctx context.Context, rec Reconciler) {
 		}
 	} else {
 		var g errgroup.Group
-		g.SetLimit(writers)
+		g.SetLimit(clock.Width(r.c.cfg.Clock, writers))
 		for i := range found {
 			g.Go(func() error { one(i); return nil })
 		}

@@ -76,6 +76,15 @@ func AfterFunc(c Clock, d time.Duration, f func()) (stop func() bool) {
 	return time.AfterFunc(d, f).Stop
 }
 
+// Width is how many goroutines a caller that wants n may have at work at once:
+// n, but one where a Driver plays, which runs one at a time.
+func Width(c Clock, n int) int {
+	if _, ok := c.(Driver); ok {
+		return 1
+	}
+	return n
+}
+
 // WithTimeout is context.WithTimeout by c.
 func WithTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
 	s, ok := c.(Driver)
