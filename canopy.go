@@ -131,6 +131,15 @@ type Transferer interface {
 	// Transfer returns the offer that carries out t, without any I/O;
 	// payment.ErrNotMine where t's chain is not the rail's.
 	Transfer(ctx context.Context, t payment.Transfer) (payment.Offer, error)
+
+	// Submits tells why an authorization on the chain could not be submitted,
+	// or nil. It does no I/O.
+	Submits(chain ChainID) error
+
+	// Submit hands an authorization over for settlement, and returns what is
+	// said of it; it gives up when ctx ends. With an error it may have been
+	// handed over too. To submit the same one again is safe.
+	Submit(ctx context.Context, a payment.Authorization) (payment.Receipt, error)
 }
 
 // Client pays sellers inside the limits of a policy. It is safe for concurrent

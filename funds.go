@@ -89,7 +89,7 @@ var errUnread = errors.New("canopy: another call reads it")
 // is returned with a verdict that denies. Nothing here waits for more than
 // probeTime in all, and what cannot be read stops nothing.
 func (c *Client) funds(ctx context.Context, offers []offered) ([]offered, error) {
-	if len(c.cfg.Treasury.Chains) == 0 || len(offers) == 0 {
+	if len(c.cfg.Treasury.Chains) == 0 || len(offers) == 0 || c.Address() == (Address{}) {
 		return offers, nil
 	}
 	bounded, cancel := clock.WithTimeout(ctx, c.cfg.Clock, probeTime)

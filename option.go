@@ -2,6 +2,7 @@ package canopy
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -47,32 +48,42 @@ func WithMaxPrice(max USD) Option {
 	})
 }
 
-// maxKey bounds a caller's key.
-const maxKey = 256
+// Bounds of what a caller says of a payment.
+const (
+	maxKey     = 256
+	maxPurpose = 512
+)
 
 // WithKey makes a repeated call with the same key the same payment: at most one
 // is made, and later calls get its outcome. A key stands for one method, URL
 // and body of one agent, and is kept for at least 90 days. It is never sent.
 func WithKey(key string) Option {
 	return optionFunc(func(o *options) error {
-		if key == "" || len(key) > maxKey {
-			return errors.New("canopy: WithKey: a key has 1 to 256 bytes")
-		}
-		for i := range len(key) {
-			if key[i] < 0x20 || key[i] == 0x7f {
-				return errors.New("canopy: WithKey: a key has no control characters")
-			}
+		if err := checkKey("WithKey", key); err != nil {
+			return err
 		}
 		o.key = key
 		return nil
 	})
 }
 
+func checkKey(where, key string) error {
+	if key == "" || len(key) > maxKey {
+		return fmt.Errorf("canopy: %s: a key has 1 to 256 bytes", where)
+	}
+	for i := range len(key) {
+		if key[i] < 0x20 || key[i] == 0x7f {
+			return fmt.Errorf("canopy: %s: a key has no control characters", where)
+		}
+	}
+	return nil
+}
+
 // WithPurpose says what the payment is for, to people who approve it or read
 // the ledger. No rule looks at it.
 func WithPurpose(purpose string) Option {
 	return optionFunc(func(o *options) error {
-		if len(purpose) > 512 {
+		if len(purpose) > maxPurpose {
 			return errors.New("canopy: WithPurpose: at most 512 bytes")
 		}
 		o.purpose = purpose

@@ -12,96 +12,10 @@ import (
 	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
-	"github.com/canopy-go/canopy/policy"
 )
 
 // recordTime bounds a ledger step, which goes on when the caller has left.
 const recordTime = 30 * time.Second
-
-// Preview judges a direct transfer as Pay would, and reserves, signs and stores
-// nothing. The three outcomes are values; an error means that it could not be
-// judged.
-func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
-	o, err := c.transferOffer(ctx, t)
-	if err != nil {
-		return Result{}, err
-	}
-	now := c.cfg.Now()
-	o.terms = o.offer.Terms("", "", "", [32]byte{})
-	o.payment = payment.Payment{Agent: c.cfg.Agent, Terms: o.terms, Purpose: t.Purpose}
-	o.verdict = c.cfg.Policy.Evaluate(o.payment, now, policy.History{})
-	funded, err := c.funds(ctx, []offered{o})
-	if err != nil {
-		return Result{}, err
-	}
-	v := funded[0].verdict
-	uses, err := c.cfg.Store.Use(ctx, v.Limits, now)
-	if err != nil {
-		return Result{}, fmt.Errorf("canopy: preview: reading the ledger: %w", err)
-	}
-	v = v.Apply(uses)
-	r := Result{
-		Status: v.Status, DryRun: true, Fee: o.terms.FeeBound, Rail: o.terms.Rail,
-		Chain: o.terms.Asset.Chain, Recipient: t.To, Amount: t.Amount,
-	}
-	r.setReasons(v.Reasons)
-	if err := c.previewLedger(ctx, &r, o.terms); err != nil {
-		return Result{}, err
-	}
-	return r, nil
-}
-
-// previewLedger lowers r by what the ledger would say of any payment now.
-func (c *Client) previewLedger(ctx context.Context, r *Result, terms payment.Terms) error {
-	if err := terms.Check(c.Address()); err != nil {
-		r.deny("bad_terms", err.Error())
-	}
-	frozen, why, err := c.frozen(ctx)
-	if err != nil {
-		return fmt.Errorf("canopy: preview: reading the ledger: %w", err)
-	}
-	if frozen {
-		r.deny("frozen", "Payments are frozen: "+why)
-	}
-	if c.cfg.Treasury.Signer == nil {
-		r.deny("no_signer", "this client has no key to pay with")
-	}
-	return nil
-}
-
-// deny adds a denial to r.
-func (r *Result) deny(code, text string) {
-	r.Status = Denied
-	r.setReasons(append(r.Reasons[:len(r.Reasons):len(r.Reasons)], Reason{Status: payment.Denied, Code: code, Text: text}))
-}
-
-// transferOffer asks the rails for the offer that carries out t.
-func (c *Client) transferOffer(ctx context.Context, t Transfer) (offered, error) {
-	if t.Amount <= 0 || t.Amount == payment.MaxUSD {
-		return offered{}, fmt.Errorf("canopy: Transfer.Amount: %s is not an amount to pay", t.Amount)
-	}
-	if t.To.IsZero() {
-		return offered{}, errors.New("canopy: Transfer.To is missing")
-	}
-	if t.Chain == "" {
-		t.Chain = payment.Base
-	}
-	for _, rail := range c.cfg.Rails {
-		tr, ok := rail.(Transferer)
-		if !ok {
-			continue
-		}
-		offer, err := tr.Transfer(ctx, t)
-		if errors.Is(err, payment.ErrNotMine) {
-			continue
-		}
-		if err != nil {
-			return offered{}, fmt.Errorf("canopy: transfer on %s: %w", t.Chain.Name(), err)
-		}
-		return offered{rail: rail, offer: offer}, nil
-	}
-	return offered{}, fmt.Errorf("canopy: Transfer.Chain: no rail of this client transfers on %s", t.Chain.Name())
-}
 
 // buy is the one ordered way of every payment for a request: choose, reserve in
 // one durable commit, and only then sign, check and send.

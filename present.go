@@ -210,6 +210,17 @@ func (c *Client) join(ctx context.Context, p *purchase, e ledger.Entry, why *led
 
 // resendable tells why e's bytes cannot be sent again, or nil.
 func (c *Client) resendable(p *purchase, e ledger.Entry) error {
+	if err := c.reusable(e); err != nil {
+		return err
+	}
+	if !p.mayResend(e) {
+		return errors.New("this seller could carry out the request a second time")
+	}
+	return nil
+}
+
+// reusable tells why e's bytes cannot be made again, or nil.
+func (c *Client) reusable(e ledger.Entry) error {
 	switch {
 	case c.rails[e.Terms.Rail] == nil:
 		return fmt.Errorf("this client has no rail %s to send it again", e.Terms.Rail)
@@ -219,8 +230,6 @@ func (c *Client) resendable(p *purchase, e ledger.Entry) error {
 		return fmt.Errorf("it was paid from another account, %s", e.Payer)
 	case !payment.IsDeterministic(c.cfg.Treasury.Signer):
 		return errors.New("this signer cannot make the same bytes again")
-	case !p.mayResend(e):
-		return errors.New("this seller could carry out the request a second time")
 	}
 	return nil
 }

@@ -84,6 +84,12 @@ func (r *Result) setReasons(reasons []Reason) {
 	}
 }
 
+// deny adds a denial to r.
+func (r *Result) deny(code, text string) {
+	r.Status = Denied
+	r.setReasons(append(r.Reasons[:len(r.Reasons):len(r.Reasons)], Reason{Status: payment.Denied, Code: code, Text: text}))
+}
+
 type resultKey struct{}
 
 // PaymentOf tells what the call that resp answers cost, also where the payment

@@ -24,12 +24,17 @@ type Config struct {
 	// Chains are the chains that may be paid on. Empty means every chain of
 	// Assets.
 	Chains []payment.ChainID
+
+	// Facilitators submit direct transfers, by chain. Without one a chain has
+	// no direct transfers; sellers have their own.
+	Facilitators map[payment.ChainID]Facilitator
 }
 
 // Rail is the x402 protocol as a rail. It is safe for concurrent use.
 type Rail struct {
 	tokens map[tokenKey]*token
 	chains map[payment.ChainID]bool // those of Config.Chains; nil for all
+	settle map[payment.ChainID]*facilitator
 	spell  spellings
 
 	quotes  memo[quote]
@@ -82,6 +87,9 @@ func New(cfg Config) (*Rail, error) {
 			r.chains = make(map[payment.ChainID]bool, len(cfg.Chains))
 		}
 		r.chains[c] = true
+	}
+	if err := r.facilitators(cfg.Facilitators); err != nil {
+		return nil, err
 	}
 	return r, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/canopy-go/canopy/internal/jsonscan"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -30,7 +31,31 @@ func (r *Rail) Transfer(_ context.Context, t payment.Transfer) (payment.Offer, e
 		Rail: Name, Scheme: exact, Asset: asset, Amount: amount,
 		Recipients: []payment.Recipient{{Address: t.To, Amount: amount}},
 		Network:    string(t.Chain), Version: 2, Resend: true,
+		Echo: r.ownTerms(asset, t.To, amount),
 	}, nil
+}
+
+// ownTimeout is the maxTimeoutSeconds of our own terms. It bounds nothing: the
+// policy does.
+const ownTimeout = "600"
+
+// ownTerms is the Echo of a transfer: the terms that a seller of it would
+// state, which a facilitator wants to see.
+func (r *Rail) ownTerms(asset payment.Asset, to payment.Address, amount payment.Units) []byte {
+	b := make([]byte, 0, 512)
+	b = append(b, `2"accepted":{"scheme":"exact","network":`...)
+	b = jsonscan.AppendString(b, string(asset.Chain))
+	b = append(b, `,"amount":"`...)
+	b = append(b, amount.String()...)
+	b = append(b, `","asset":"`...)
+	b = append(b, r.spell.of(asset.Address)...)
+	b = append(b, `","payTo":"`...)
+	b = append(b, r.spell.of(to)...)
+	b = append(b, `","maxTimeoutSeconds":`+ownTimeout+`,"extra":{"name":`...)
+	b = jsonscan.AppendString(b, asset.Name)
+	b = append(b, `,"version":`...)
+	b = jsonscan.AppendString(b, asset.Version)
+	return append(b, "}}"...)
 }
 
 // dollar is the token that transfers on chain use.

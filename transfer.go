@@ -1,0 +1,267 @@
+package canopy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// Pay pays dollars to an address, without a seller. The three outcomes are
+// values: the Result's Status is allowed where the payment was made, by the word
+// of who submitted it or by the chain's, pending_approval where a person is
+// asked, and denied. An error means that it was not decided, and then nothing
+// was signed, or is an *InDoubtError (the same Pay asks again with the same
+// bytes), an *InFlightError, ErrKeyConflict or ErrClockSkew.
+//
+// A Transfer with a key is one payment however often it is asked for. Without a
+// key an equal one is denied as a duplicate for the policy's duplicate_window,
+// and answers while it is in doubt. A pending payment is carried out by the
+// equal Pay again, once approved, or by Resume. A payment that is on its way in
+// another call is waited for.
+func (c *Client) Pay(ctx context.Context, t Transfer) (Result, error) {
+	o, err := c.transferOffer(ctx, &t)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := c.submits(o.offer.Rail, o.offer.Asset.Chain); err != nil {
+		return Result{}, err
+	}
+	began := c.cfg.Now()
+	c.judgeTransfer(&o, t.Purpose)
+	if r, denied := c.unpayable(o); denied {
+		return r, nil
+	}
+	funded, err := c.funds(ctx, []offered{o})
+	if err != nil {
+		return Result{}, err
+	}
+	return c.transfer(ctx, ledger.Request{
+		Payment: o.payment, Verdict: funded[0].verdict, Payer: c.Address(),
+		Key: t.Key, Fingerprint: transferPrint(o.terms), Began: began,
+		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.terms, c.Address()),
+	})
+}
+
+// Preview judges a direct transfer as Pay would, and reserves, signs and stores
+// nothing. The three outcomes are values; an error means that it could not be
+// judged.
+func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
+	o, err := c.transferOffer(ctx, &t)
+	if err != nil {
+		return Result{}, err
+	}
+	c.judgeTransfer(&o, t.Purpose)
+	funded, err := c.funds(ctx, []offered{o})
+	if err != nil {
+		return Result{}, err
+	}
+	v := funded[0].verdict
+	uses, err := c.cfg.Store.Use(ctx, v.Limits, c.cfg.Now())
+	if err != nil {
+		return Result{}, fmt.Errorf("canopy: preview: reading the ledger: %w", err)
+	}
+	v = v.Apply(uses)
+	r := Result{
+		Status: v.Status, DryRun: true, Fee: o.terms.FeeBound, Rail: o.terms.Rail,
+		Chain: o.terms.Asset.Chain, Recipient: t.To, Amount: t.Amount,
+	}
+	r.setReasons(v.Reasons)
+	if err := c.previewLedger(ctx, &r, o.terms); err != nil {
+		return Result{}, err
+	}
+	return r, nil
+}
+
+// previewLedger lowers r by what the ledger would say of any payment now.
+func (c *Client) previewLedger(ctx context.Context, r *Result, terms payment.Terms) error {
+	if err := terms.Check(c.Address()); err != nil {
+		r.deny("bad_terms", err.Error())
+	}
+	frozen, why, err := c.frozen(ctx)
+	if err != nil {
+		return fmt.Errorf("canopy: preview: reading the ledger: %w", err)
+	}
+	if frozen {
+		r.deny("frozen", "Payments are frozen: "+why)
+	}
+	if c.cfg.Treasury.Signer == nil {
+		r.deny("no_signer", "this client has no key to pay with")
+	}
+	return nil
+}
+
+// Resume carries on with a direct transfer of this agent: it pays one that was
+// approved, asks again for one in doubt with the same bytes, waits for one that
+// is on its way, and tells what became of any other. It never makes another
+// payment. ledger.ErrNotFound is wrapped where there is no such transfer.
+func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
+	if !id.Valid() {
+		return Result{}, fmt.Errorf("canopy: resume: %q is not a payment's id: %w", clip(string(id)), ledger.ErrNotFound)
+	}
+	e, err := c.cfg.Store.Entry(ctx, id)
+	switch {
+	case err == nil && e.Agent != c.cfg.Agent:
+		err = ledger.ErrNotFound
+	case err == nil && !e.Terms.IsTransfer():
+		return Result{}, fmt.Errorf("canopy: resume: payment %s is for a request: call Fetch again", id)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("canopy: resume: payment %s: %w", clip(string(id)), err)
+	}
+	if e.State != ledger.Approved {
+		return c.standing(ctx, e, nil)
+	}
+	amount, _ := e.Terms.Asset.Value(e.Terms.Amount)
+	o, err := c.transferOffer(ctx, &Transfer{To: e.Terms.Payee(), Amount: amount, Chain: e.Terms.Asset.Chain, Purpose: e.Purpose})
+	if err != nil {
+		return Result{}, err
+	}
+	if err := c.submits(o.offer.Rail, o.offer.Asset.Chain); err != nil {
+		return Result{}, err
+	}
+	c.judgeTransfer(&o, e.Purpose)
+	if r, denied := c.unpayable(o); denied {
+		return r, nil
+	}
+	// What was approved is carried out, to the letter; only the verdict is new.
+	if o.terms.Validity = e.Terms.Validity; o.terms.Hash() != e.TermsHash {
+		return Result{}, fmt.Errorf("canopy: resume: payment %s was approved on terms that this client's rails no longer have: pay anew", id)
+	}
+	o.payment.Terms = e.Terms
+	funded, err := c.funds(ctx, []offered{o})
+	if err != nil {
+		return Result{}, err
+	}
+	return c.transfer(ctx, ledger.Request{
+		Payment: o.payment, Verdict: funded[0].verdict, Payer: c.Address(),
+		Key: e.Key, Fingerprint: e.Fingerprint, Began: c.cfg.Now(), Only: id,
+		Offer: o.offer, Validity: e.Terms.Validity, Slot: slotFor(o.terms, c.Address()),
+	})
+}
+
+// transferOffer completes t, and asks the rails for the offer that carries it
+// out.
+func (c *Client) transferOffer(ctx context.Context, t *Transfer) (offered, error) {
+	switch {
+	case t.Amount <= 0 || t.Amount == payment.MaxUSD:
+		return offered{}, fmt.Errorf("canopy: Transfer.Amount: %s is not an amount to pay", t.Amount)
+	case t.To.IsZero():
+		return offered{}, errors.New("canopy: Transfer.To is missing")
+	case len(t.Purpose) > maxPurpose:
+		return offered{}, fmt.Errorf("canopy: Transfer.Purpose has more than %d bytes", maxPurpose)
+	case t.Key != "":
+		if err := checkKey("Transfer.Key", t.Key); err != nil {
+			return offered{}, err
+		}
+	}
+	if t.Chain == "" {
+		t.Chain = payment.Base
+	}
+	for _, rail := range c.cfg.Rails {
+		tr, ok := rail.(Transferer)
+		if !ok {
+			continue
+		}
+		offer, err := tr.Transfer(ctx, *t)
+		if errors.Is(err, payment.ErrNotMine) {
+			continue
+		}
+		if err != nil {
+			return offered{}, fmt.Errorf("canopy: transfer on %s: %w", t.Chain.Name(), err)
+		}
+		return offered{rail: c.rails[rail.Name()], offer: offer}, nil
+	}
+	return offered{}, fmt.Errorf("canopy: Transfer.Chain: no rail of this client transfers on %s", t.Chain.Name())
+}
+
+// transferer is the rail of that name, where it transfers, or nil.
+func (c *Client) transferer(name string) Transferer {
+	for _, rail := range c.cfg.Rails {
+		if tr, ok := rail.(Transferer); ok && rail.Name() == name {
+			return tr
+		}
+	}
+	return nil
+}
+
+// submits tells why a transfer on these terms could not be submitted, or nil.
+func (c *Client) submits(rail string, chain ChainID) error {
+	tr := c.transferer(rail)
+	if tr == nil {
+		return fmt.Errorf("canopy: this client has no rail %s that transfers", clip(rail))
+	}
+	if err := tr.Submits(chain); err != nil {
+		return fmt.Errorf("canopy: Transfer.Chain: %w", err)
+	}
+	return nil
+}
+
+// judgeTransfer completes o with its terms and the policy's verdict.
+func (c *Client) judgeTransfer(o *offered, purpose string) {
+	o.terms = o.offer.Terms("", "", "", [32]byte{})
+	o.payment = payment.Payment{Agent: c.cfg.Agent, Terms: o.terms, Purpose: purpose}
+	o.verdict = c.cfg.Policy.Evaluate(o.payment, c.cfg.Now(), policy.History{})
+	o.terms.Validity = o.verdict.MaxValidity
+	if o.offer.Validity > 0 {
+		o.terms.Validity = min(o.terms.Validity, o.offer.Validity)
+	}
+	o.payment.Terms = o.terms
+}
+
+// unpayable is the denial that a transfer gets whatever the ledger holds.
+func (c *Client) unpayable(o offered) (Result, bool) {
+	if c.cfg.Treasury.Signer == nil {
+		return denial("no_signer", "this client has no key to pay with"), true
+	}
+	if err := o.terms.Check(c.Address()); err != nil {
+		return denial("bad_terms", err.Error()), true
+	}
+	return Result{}, false
+}
+
+// transferPrint is what a key stands for: chain, asset, payee and amount.
+func transferPrint(t payment.Terms) payment.Hash {
+	buf := make([]byte, 0, 160)
+	for _, s := range [...]string{"canopy.transfer.v1", string(t.Asset.Chain)} {
+		buf = binary.BigEndian.AppendUint32(buf, uint32(len(s)))
+		buf = append(buf, s...)
+	}
+	to, amount := t.Payee(), t.Amount.Bytes()
+	buf = append(buf, t.Asset.Address[:]...)
+	buf = append(buf, to[:]...)
+	return sha256.Sum256(append(buf, amount[:]...))
+}
+
+// transfer reserves r and carries out what was decided.
+func (c *Client) transfer(ctx context.Context, r ledger.Request) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, fmt.Errorf("canopy: cancelled before anything was signed: %w", err)
+	}
+	e, err := c.commit(ctx, r)
+	var joined *ledger.JoinedError
+	if errors.As(err, &joined) {
+		return c.standing(ctx, e, &r)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("canopy: nothing was signed: %w", err)
+	}
+	switch e.State {
+	case ledger.Authorized:
+		return c.carryOut(ctx, e)
+	case ledger.PendingApproval:
+		c.notify(ctx, e)
+		return c.pendingResult(ctx, e), nil
+	}
+	out := resultOf(e)
+	out.Status = Denied
+	out.setReasons(e.Reasons)
+	c.log(ctx, levelInfo, "payment denied", &e, slog.String("code", out.Code))
+	return out, nil
+}
