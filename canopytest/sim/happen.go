@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/approvals"
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// happen lets something happen around the tasks.
+func (w *world) happen() {
+	switch n := w.rng.IntN(1000); {
+	case n < 420:
+		w.call()
+	case n < 640:
+		w.wait()
+	case n < 760:
+		w.hosts[w.rng.IntN(len(w.hosts))].strike()
+	case n < 850:
+		w.rule()
+	case n < 870:
+		w.trouble()
+	case n < 885:
+		w.cancel()
+	case n < 915:
+		w.stir()
+	default:
+		w.repair()
+	}
+}
+
+// wait lets time go by in larger steps, up to what makes windows pass.
+func (w *world) wait() {
+	d := time.Duration(w.rng.IntN(30_000)) * time.Millisecond
+	switch w.rng.IntN(40) {
+	case 0:
+		d = time.Duration(w.rng.IntN(1800)) * time.Second
+	case 1, 2, 3, 4:
+		d = time.Duration(w.rng.IntN(180)) * time.Second
+	case 5, 6: // to the very edge of something
+		d = w.edge()
+	}
+	w.pass(d)
+}
+
+// edge is how long it is to an instant at which something ends: a validity, or a
+// window that a payment counts in.
+func (w *world) edge() time.Duration {
+	r := w.oracle.recent(w.rng)
+	if r == nil {
+		return 0
+	}
+	at := r.validBefore
+	if w.chance(2) {
+		l := w.setup.caps[w.rng.IntN(len(w.setup.caps))]
+		at = at.Add(l.span)
+	}
+	d := at.Sub(w.now) + time.Duration(w.rng.IntN(3)-1)*time.Second
+	return min(max(d, 0), 2*time.Hour)
+}
+
+// want is something that an agent's program asks for.
+type want struct {
+	method, url string
+	body        string
+	key         string
+}
+
+// call has a program call its client: for something new, or for what it asked
+// before, with the same key, another or none.
+func (w *world) call() {
+	p := w.procs[w.rng.IntN(len(w.procs))]
+	if p.dead || p.pausedAt(w.now) || len(p.tasks) >= 3 || !p.booted && len(p.tasks) > 0 {
+		return // calls wait for the first one's reconciliation, which hands nothing over
+	}
+	if w.chance(12) {
+		w.spawn(p, "reconcile", w.reconcile)
+		return
+	}
+	var q want
+	if a := w.granted(p.agent); a != nil && w.chance(3) {
+		q = a.want // the program asks again for what a person granted
+	} else if n := len(p.wants); n > 0 && w.rng.IntN(100) < 45 {
+		q = p.wants[w.rng.IntN(n)]
+		switch w.rng.IntN(4) {
+		case 0:
+			q.key = ""
+		case 1:
+			q.key = w.newKey(q)
+		}
+	} else {
+		q = w.want()
+	}
+	p.wants = append(p.wants, q)
+	if len(p.wants) > 6 {
+		p.wants = p.wants[1:]
+	}
+	var opts []canopy.Option
+	if q.key != "" {
+		opts = append(opts, canopy.WithKey(q.key))
+	}
+	switch w.rng.IntN(24) {
+	case 0:
+		opts = append(opts, canopy.WithApproval())
+	case 1, 2:
+		opts = append(opts, canopy.WithWait(time.Duration(w.rng.IntN(200))*time.Second))
+	case 3:
+		opts = append(opts, canopy.WithMaxPrice(20*payment.Cent))
+	}
+	w.spawn(p, "fetch", func(t *task) { w.fetch(t, q, opts) })
+}
+
+// granted is the newest approval of an agent that is granted, unused and not
+// long expired, or nil.
+func (w *world) granted(agent string) *asking {
+	list := w.oracle.grants
+	for i := len(list) - 1; i >= 0 && i >= len(list)-8; i-- {
+		if a := list[i]; a.agent == agent && !a.used && w.now.Sub(a.expires) < time.Minute {
+			return a
+		}
+	}
+	return nil
+}
+
+func (w *world) want() want {
+	s := w.hosts[w.rng.IntN(len(w.hosts))]
+	q := want{method: http.MethodGet, url: fmt.Sprintf("https://%s/goods/%d", s.host, w.rng.IntN(12))}
+	if w.chance(4) {
+		q.method, q.body = http.MethodPost, fmt.Sprintf(`{"q":%d}`, w.rng.IntN(3))
+	}
+	if w.chance(3) {
+		q.key = w.newKey(q)
+	}
+	return q
+}
+
+// newKey is a key for q: one of a few of its own, and now and then one that
+// stands for something else.
+func (w *world) newKey(q want) string {
+	if w.chance(20) {
+		return fmt.Sprintf("key-%d", w.rng.IntN(5))
+	}
+	return fmt.Sprintf("key-%s-%d", path.Base(q.url)+q.method+q.body, w.rng.IntN(4))
+}
+
+// fetch is what the program does: it asks, reads the answer and looks at what
+// it cost.
+func (w *world) fetch(t *task, q want, opts []canopy.Option) {
+	var body io.Reader
+	if q.body != "" {
+		body = bytes.NewReader([]byte(q.body))
+	}
+	req, err := http.NewRequest(q.method, q.url, body)
+	if err != nil {
+		w.breaks("a request that is none: %v", err)
+		return
+	}
+	t.want = q
+	w.note("%s: %s %s %s key %q", t, t.p.agent, q.method, q.url, q.key)
+	resp, err := t.p.client.Fetch(t.ctx, req, opts...)
+	t.enter()
+	if err == nil {
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		r, paid := canopy.PaymentOf(resp)
+		w.note("%s: answered %d, %s", t, resp.StatusCode, w.oracle.told(t, r, paid))
+		return
+	}
+	w.note("%s: %s", t, w.oracle.refused(t, err))
+}
+
+// reconcile is a round of what a program runs on a timer.
+func (w *world) reconcile(t *task) {
+	r, err := t.p.client.Reconcile(t.ctx)
+	t.enter()
+	w.note("%s: reconciled: %d settled, %d released, %d cancelled, %d before an operator, %d wait, %d foreign, %d problems, %v",
+		t, r.Settled, r.Released, r.Cancelled, r.Operator, r.Waiting, len(r.Foreign), len(r.Problems), err != nil)
+}
+
+// rule has a person answer what waits longest, or the agent itself try to.
+func (w *world) rule() {
+	now := w.now.Add(w.machine)
+	for len(w.asked) > 0 && now.Sub(w.asked[0].expires) > time.Minute {
+		w.asked = w.asked[1:]
+	}
+	if len(w.asked) == 0 {
+		return
+	}
+	i := w.rng.IntN(len(w.asked))
+	a := w.asked[i]
+	if w.chance(4) {
+		return // nobody looks at it
+	}
+	by := "ana"
+	if w.chance(6) {
+		by = a.agent
+	}
+	ruling := approvals.Ruling{Approve: !w.chance(4), By: by}
+	desk := approvals.NewDesk(w.book, "sim", func() time.Time { return w.now.Add(w.machine) })
+	got, err := desk.Rule(context.Background(), a.id, ruling)
+	w.note("%s rules on approval %d: %v, %v", by, a.n, ruling.Approve, err)
+	if err == nil {
+		w.oracle.ruled(a, ruling, got)
+	}
+	if err == nil || errors.Is(err, ledger.ErrDecided) {
+		w.asked = append(w.asked[:i:i], w.asked[i+1:]...)
+	}
+}
+
+// trouble is what goes wrong with processes and clocks.
+func (w *world) trouble() {
+	p := w.procs[w.rng.IntN(len(w.procs))]
+	switch n := w.rng.IntN(100); {
+	case n < 40 && !p.dead:
+		w.note("%s is killed with %d calls", p, len(p.tasks))
+		w.kill(p)
+		w.oracle.died(p)
+	case n < 60 && !p.dead:
+		p.paused = w.now.Add(time.Duration(w.rng.IntN(200)) * time.Second)
+		w.note("%s stands still until %s", p, p.paused.Format("15:04:05"))
+	case n < 75:
+		agent := w.setup.agents[w.rng.IntN(len(w.setup.agents))]
+		if w.chance(4) {
+			agent = ""
+		}
+		w.note("an operator freezes %q", agent)
+		w.frozen(agent, true)
+		w.oracle.check(w.book.Freeze(context.Background(), agent, "operator", "sim"))
+	default:
+		w.setClock(p)
+	}
+}
+
+// setClock sets the clock of a process, or of the store's machine: a little, as
+// happens, or by days, which has to be seen.
+func (w *world) setClock(p *proc) {
+	d := time.Duration(w.rng.IntN(13)-6) * time.Second
+	if w.chance(3) {
+		d = time.Duration(w.rng.IntN(96)-48) * time.Hour
+	}
+	if w.setup.fleet {
+		if p.offset = d; d > time.Minute && !p.armed {
+			p.offset = 0 // a jump before the first payment of a process is not seen
+		}
+		p.clockGen++
+		w.note("the clock of %s is set %v off", p, p.offset)
+		return
+	}
+	for _, p := range w.procs {
+		if d > time.Minute && !p.dead && !p.armed {
+			return
+		}
+	}
+	w.machine = d
+	w.clockGen++
+	for _, p := range w.procs {
+		p.clockGen++
+	}
+	w.note("the machine's clock is set %v off", d)
+}
+
+// repair ends troubles: clocks are set right, processes started, agents let go.
+func (w *world) repair() {
+	if w.machine.Abs() > time.Minute {
+		w.machine = 0
+		w.clockGen++
+		for _, p := range w.procs {
+			p.clockGen++
+		}
+		w.note("the machine's clock is set right")
+	}
+	if w.skewed && w.chance(2) {
+		w.skewed = false
+		w.note("an operator acknowledges the clocks, which are right")
+		w.oracle.check(w.book.Ack(context.Background(), "operator", "sim"))
+		for _, p := range w.procs {
+			p.armed = false // what it acknowledges is a process's until its next payment
+		}
+	}
+	for n, p := range w.procs {
+		switch {
+		case p.dead && w.chance(2), p.store.latched && w.chance(2):
+			if !p.dead {
+				w.kill(p)
+				w.oracle.died(p)
+			}
+			w.oracle.check(w.start(n))
+			w.note("%s starts", w.procs[n])
+		case p.offset.Abs() > time.Minute:
+			p.offset = 0
+			p.clockGen++
+			w.note("the clock of %s is set right", p)
+		}
+	}
+	for _, agent := range append([]string{""}, w.setup.agents...) {
+		if since, ok := w.freezes[agent]; ok && w.now.Sub(since) > 10*time.Second && w.chance(2) {
+			w.note("an operator lets %q go", agent)
+			w.frozen(agent, false)
+			w.oracle.check(w.book.Unfreeze(context.Background(), agent, "operator", "sim"))
+		}
+	}
+}
+
+// frozen takes note of a freeze, or of its end.
+func (w *world) frozen(agent string, on bool) {
+	if !on {
+		delete(w.freezes, agent)
+	} else if _, ok := w.freezes[agent]; !ok {
+		w.freezes[agent] = w.now
+	}
+}
+
+// cancel has a caller lose patience.
+func (w *world) cancel() {
+	p := w.procs[w.rng.IntN(len(w.procs))]
+	if n := len(p.tasks); n > 0 {
+		t := p.tasks[w.rng.IntN(n)]
+		w.note("%s is cancelled at %s", t, t.at)
+		t.canceled = true
+		t.stop()
+	}
+}
+
+// stir is what the chain does by itself.
+func (w *world) stir() {
+	switch n := w.rng.IntN(10); {
+	case n < 6:
+		depth := 1 + w.rng.IntN(w.chain.finality)
+		w.note("the chain takes %d blocks back", depth)
+		w.chain.reorg(depth, func() bool { return w.chance(3) })
+	case n < 8:
+		if w.chain.halted.IsZero() {
+			w.chain.halted = w.now.Add(time.Duration(w.rng.IntN(600)) * time.Second)
+			if w.chance(4) {
+				w.chain.halted = w.now.Add(time.Duration(w.rng.IntN(120)) * time.Minute)
+			}
+			w.note("the chain halts until %s", w.chain.halted.Format("15:04:05"))
+		}
+	case n < 9:
+		w.turnNodes()
+	default:
+		w.chain.mine(w.now)
+	}
+}

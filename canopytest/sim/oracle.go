@@ -1,0 +1,352 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// oracle knows what really happened: which commits took effect, what was
+// signed, what left, what moved on the chain. It counts by rules of its own and
+// shares nothing with the ledger but the entries that the ledger hands out.
+type oracle struct {
+	w       *world
+	byID    map[payment.ID]*record
+	byNonce map[[32]byte]*record
+	bySlot  map[string]*record
+	all     []*record // authorized, in order
+	active  []*record // those that a cap may still have to count
+	orphans []*record // authorized by a process that died
+	asked   map[payment.ApprovalID]*asking
+	grants  []*asking // in order
+	keys    map[keyOf][]*record
+	equal   map[printOf][]*record
+	foreign int // uses of the key that no payment explains
+}
+
+type keyOf struct{ agent, key string }
+
+type printOf struct {
+	agent string
+	print payment.Hash
+}
+
+// record is an authorized payment.
+type record struct {
+	n           int
+	id          payment.ID
+	agent       string
+	host        string
+	key         string
+	print       payment.Hash
+	terms       payment.Terms
+	hash        payment.Hash
+	cost        payment.USD
+	nonce       [32]byte
+	slot        string
+	authorized  time.Time // by the ledger
+	validBefore time.Time
+	watched     bool
+	owner       *proc
+
+	state      ledger.State
+	version    int64
+	delivered  bool
+	outcome    int // the step of the commit that wrote it; 0 for none
+	outcomeAt  time.Time
+	outcomeGen int // how often the machine's clock was set then
+	signed     bool
+	released   bool
+	tx         *chainTx // that moved it, in the chain as it stands
+}
+
+// asking is a payment put to a person.
+type asking struct {
+	n       int
+	id      payment.ApprovalID
+	payment payment.ID
+	agent   string
+	hash    payment.Hash
+	expires time.Time // by the ledger
+	granted bool
+	used    bool
+	want    want
+}
+
+func newOracle(w *world) *oracle {
+	return &oracle{
+		w: w, byID: map[payment.ID]*record{}, byNonce: map[[32]byte]*record{}, bySlot: map[string]*record{},
+		asked: map[payment.ApprovalID]*asking{}, keys: map[keyOf][]*record{}, equal: map[printOf][]*record{},
+	}
+}
+
+func (r *record) String() string { return fmt.Sprintf("payment %d", r.n) }
+
+func (o *oracle) nameOf(nonce [32]byte) string {
+	if r := o.byNonce[nonce]; r != nil {
+		return r.String()
+	}
+	return "an unknown nonce"
+}
+
+// recent is one of the last authorized payments, or nil.
+func (o *oracle) recent(rng *rand.Rand) *record {
+	n := len(o.all)
+	if n == 0 {
+		return nil
+	}
+	return o.all[n-1-rng.IntN(min(n, 20))]
+}
+
+// check fails the run on an error that the simulator itself met.
+func (o *oracle) check(err error) {
+	if err != nil {
+		o.w.breaks("the simulator failed: %v", err)
+	}
+}
+
+// reserved sees a Reserve at the instant of its commit.
+func (o *oracle) reserved(t *task, q *ledger.Request, e ledger.Entry, err error) {
+	w := o.w
+	o.recover(err)
+	if err != nil {
+		var joined *ledger.JoinedError
+		if errors.As(err, &joined) {
+			w.note("%s: reserve: answered by %s (%v)", t, o.name(e.ID), joined.Why)
+			return
+		}
+		w.skewed = w.skewed || errors.Is(err, ledger.ErrClockSkew)
+		w.note("%s: reserve: %v", t, firstWords(err))
+		return
+	}
+	w.note("%s: reserve: %s of %s at %s", t, e.State, e.Cost, e.Terms.Origin)
+	switch e.State {
+	case ledger.PendingApproval:
+		a := &asking{n: len(o.asked) + 1, id: e.ApprovalID, payment: e.ID, agent: e.Agent, hash: e.TermsHash, expires: e.CreatedAt.Add(w.setup.ttl), want: t.want}
+		o.asked[a.id] = a
+		w.asked = append(w.asked, a)
+	case ledger.Authorized:
+		o.authorized(t, q, e)
+	}
+}
+
+func (o *oracle) name(id payment.ID) string {
+	if r := o.byID[id]; r != nil {
+		return r.String()
+	}
+	return "a payment that moved nothing"
+}
+
+// firstWords is an error without the IDs that it may name.
+func firstWords(err error) string {
+	for _, known := range []error{ledger.ErrClockSkew, ledger.ErrKeyConflict, ledger.ErrReadOnly, ledger.ErrStale, ledger.ErrIllegal, errDisk, errReset, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	return "another error"
+}
+
+// authorized judges a commit that lets something be signed.
+func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
+	w := o.w
+	if r := o.byID[e.ID]; r != nil {
+		w.breaks("I4: %s is authorized a second time", r)
+		return
+	}
+	r := &record{
+		n: len(o.all) + 1, id: e.ID, agent: e.Agent, host: e.Host, key: e.Key, print: e.Fingerprint,
+		terms: e.Terms, hash: e.TermsHash, cost: e.Cost, nonce: e.Slot.NonceID, slot: e.Slot.String(),
+		authorized: e.AuthorizedAt, validBefore: e.ValidBefore, watched: e.Watched, owner: t.p,
+		state: e.State, version: e.Version,
+	}
+	if other := o.bySlot[r.slot]; other != nil {
+		w.breaks("I4: %s has the slot of %s", r, other)
+	}
+	o.judge(t, q, e, r)
+	o.byID[r.id], o.byNonce[r.nonce], o.bySlot[r.slot] = r, r, r
+	o.all = append(o.all, r)
+	o.active = append(o.active, r)
+	if r.key != "" {
+		o.keys[keyOf{r.agent, r.key}] = append(o.keys[keyOf{r.agent, r.key}], r)
+	}
+	o.equal[printOf{r.agent, r.print}] = append(o.equal[printOf{r.agent, r.print}], r)
+	o.caps(r)
+}
+
+// judge holds a new authorization against what the world knows.
+func (o *oracle) judge(t *task, q *ledger.Request, e ledger.Entry, r *record) {
+	w := o.w
+	amount, _ := w.chain.asset.Value(e.Terms.Amount)
+	amount += w.fee(e.Host)
+	validity := r.validBefore.Sub(r.authorized)
+	own := w.now.Add(w.machine)
+	frozen := w.isFrozen(r.agent)
+	switch {
+	case r.cost < amount:
+		w.breaks("I1: %s costs %s and is counted as %s", r, amount, r.cost)
+	case validity > w.setup.valid || validity > 600*time.Second || validity > e.Terms.Validity:
+		w.breaks("I10: %s is valid for %v", r, validity)
+	case e.Terms.Hash() != e.TermsHash || q.Payment.Terms.Hash() != e.TermsHash:
+		w.breaks("I6: the terms of %s are not those that were judged", r)
+	case e.Slot.From != w.key.Address() || e.Slot.Token != w.chain.asset.Address || r.nonce == [32]byte{}:
+		w.breaks("I4: the slot of %s is not one of this payment", r)
+	case frozen:
+		w.breaks("I11: %s is authorized while %s is frozen", r, r.agent)
+	case q.Now.Sub(w.now).Abs() > 90*time.Second || own.Sub(w.now).Abs() > 90*time.Second:
+		w.breaks("F20: %s is authorized by a clock that is %v off", r, max(q.Now.Sub(w.now).Abs(), own.Sub(w.now).Abs()))
+	}
+	o.approval(e, r)
+	o.once(t, q, e, r)
+}
+
+func (w *world) isFrozen(agent string) bool {
+	_, all := w.freezes[""]
+	_, own := w.freezes[agent]
+	return all || own
+}
+
+// approval is I7: an approval is used once, by the payment, the agent and the
+// terms it names, before it expires, and given by somebody else; and what needs
+// one has one.
+func (o *oracle) approval(e ledger.Entry, r *record) {
+	w := o.w
+	above, asks := w.setup.asks[tableOf(r.agent)]
+	if e.ApprovalID == "" {
+		if asks && r.cost > above {
+			w.breaks("I7: %s of %s is above %s and nobody was asked", r, r.cost, above)
+		}
+		return
+	}
+	a := o.asked[e.ApprovalID]
+	switch {
+	case a == nil:
+		w.breaks("I7: %s uses an approval that was never asked for", r)
+	case !a.granted:
+		w.breaks("I7: %s uses approval %d, which nobody granted", r, a.n)
+	case a.used:
+		w.breaks("I7: %s uses approval %d a second time", r, a.n)
+	case a.payment != r.id || a.agent != r.agent || a.hash != r.hash:
+		w.breaks("I7: %s uses approval %d, which is another payment's, agent's or terms'", r, a.n)
+	case !r.authorized.Before(a.expires):
+		w.breaks("I7: %s uses approval %d after it expired", r, a.n)
+	}
+	if a != nil {
+		a.used = true
+	}
+}
+
+// once is "pay once": a key that stands for a payment, and the guard of equal
+// calls.
+func (o *oracle) once(t *task, q *ledger.Request, e ledger.Entry, r *record) {
+	w := o.w
+	if r.key != "" {
+		for _, other := range o.keys[keyOf{r.agent, r.key}] {
+			if !other.released {
+				w.breaks("I5: %s has the key of %s, which is not released", r, other)
+			}
+		}
+	}
+	if a := o.asked[e.ApprovalID]; a != nil && a.want.key != "" && a.want.key == q.Key {
+		return // the key is that of a payment which a person approved, and not a new one
+	}
+	for _, other := range o.equal[printOf{r.agent, r.print}] {
+		if other.delivered || other.released || other.outcome == 0 || other.outcome >= t.began ||
+			other.outcomeGen != w.clockGen || t.clockGen != t.p.clockGen {
+			continue
+		}
+		safe := other.outcomeAt.Add(w.setup.guard)
+		if other.validBefore.After(safe) {
+			safe = other.validBefore
+		}
+		if r.authorized.Before(safe) {
+			w.breaks("F11: %s is made while the equal %s is %s and was not delivered, %v before it is safe", r, other, other.state, safe.Sub(r.authorized))
+		}
+	}
+}
+
+// ruled sees a person's answer that was taken.
+func (o *oracle) ruled(a *asking, r approvalRuling, got ledger.Approval) {
+	switch {
+	case r.By == a.agent:
+		o.w.breaks("I7: %s ruled on its own approval %d", a.agent, a.n)
+	case !got.DecidedAt.Before(a.expires):
+		o.w.breaks("I7: approval %d is ruled on after it expired", a.n)
+	}
+	if a.granted = r.Approve; a.granted {
+		o.grants = append(o.grants, a)
+	}
+}
+
+// died takes note that the payments of p have nobody left.
+func (o *oracle) died(p *proc) {
+	for _, r := range o.active {
+		if r.owner == p && r.state == ledger.Authorized {
+			o.orphans = append(o.orphans, r)
+		}
+	}
+}
+
+// recover takes note of what a Reserve found ownerless.
+func (o *oracle) recover(err error) {
+	if len(o.orphans) == 0 || errors.Is(err, ledger.ErrClockSkew) {
+		return
+	}
+	kept := o.orphans[:0]
+	for _, r := range o.orphans {
+		e, err := o.w.book.Entry(context.Background(), r.id)
+		o.check(err)
+		if e.State == ledger.Authorized {
+			kept = append(kept, r)
+		} else if e.Version > r.version { // else somebody saw to it in the open
+			o.became(r, e)
+		}
+	}
+	o.orphans = kept
+}
+
+// told is what a call that got an answer says of its payment.
+func (o *oracle) told(t *task, r canopy.Result, paid bool) string {
+	if !paid {
+		if len(t.signed) > 0 {
+			o.w.breaks("I11: the answer to %s hides that something was signed", t)
+		}
+		return "not paid for"
+	}
+	return fmt.Sprintf("%s is %s", o.name(r.PaymentID), r.State)
+}
+
+// refused is what an error of a call says, and whether it may say so.
+func (o *oracle) refused(t *task, err error) string {
+	var pending *canopy.PendingError
+	var denied *canopy.DeniedError
+	var doubt *canopy.InDoubtError
+	var paid *canopy.PaidError
+	var flight *canopy.InFlightError
+	switch {
+	case errors.As(err, &pending), errors.As(err, &denied):
+		if len(t.signed) > 0 {
+			o.w.breaks("I11: %s says that nothing was signed, and something was", t)
+		}
+		if denied != nil {
+			return "denied: " + denied.Result.Code
+		}
+		return "pending"
+	case errors.As(err, &doubt):
+		return fmt.Sprintf("%s in doubt: %s", o.name(doubt.Result.PaymentID), doubt.Phase)
+	case errors.As(err, &paid):
+		return fmt.Sprintf("%s paid, not delivered", o.name(paid.Result.PaymentID))
+	case errors.As(err, &flight):
+		return fmt.Sprintf("%s in flight", o.name(flight.Result.PaymentID))
+	}
+	if len(t.signed) > 0 && t.signed[len(t.signed)-1].state == ledger.Authorized {
+		o.w.breaks("I11: %s signed, and tells neither doubt nor payment: %v", t, err)
+	}
+	return "failed: " + firstWords(err)
+}
