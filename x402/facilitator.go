@@ -27,7 +27,8 @@ type Facilitator struct {
 	// without a proxy. Redirects are never followed.
 	Transport http.RoundTripper
 
-	// Timeout bounds one request. Default 60 s: it may wait for a block.
+	// Timeout bounds one request. Default 25 s: it may wait for a block, and
+	// within the validity of 60 s there is time for a second one.
 	Timeout time.Duration
 }
 
@@ -75,7 +76,7 @@ func newFacilitator(f Facilitator) (*facilitator, error) {
 	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/")+"/settle", ""
 	out.settle = u.String()
 	if f.Timeout <= 0 {
-		f.Timeout = time.Minute
+		f.Timeout = 25 * time.Second
 	}
 	if f.Transport == nil {
 		f.Transport = &http.Transport{
