@@ -157,6 +157,7 @@ func BenchmarkDenied(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		v := w.policy.Evaluate(w.pay, w.clock.Now(), policy.History{})
+		v.Limits = slices.Clone(v.Limits)
 		v.Limits[0].USD = 1
 		e, _, err := w.reserve(v)
 		if err != nil || e.State != ledger.Denied {

@@ -19,6 +19,7 @@ type counting struct {
 	fresh []tally // counters made in this step, to be stored if it authorizes
 	found []tally // counters that were read; after gather, all of the payment, as they will be
 
+	uses   []policy.Use       // of the limits
 	payees [4]payment.Address // room for those of a payment
 	scopes []policy.Scope     // room for those that cover it
 }

@@ -19,8 +19,8 @@ type Entry struct {
 	TermsHash payment.Hash
 	Cost      payment.USD
 	Payer     payment.Address
-	Host      string // normalised; empty for a direct transfer
 	Shared    bool   // judged by the default table
+	Host      string // normalised; empty for a direct transfer
 	Purpose   string
 
 	Key         string       // the caller's key; empty where there was none

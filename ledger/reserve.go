@@ -172,15 +172,19 @@ func (s *reserving) limits() ([]policy.Use, error) {
 			return nil, err
 		}
 	}
-	uses := make([]policy.Use, len(s.verdict.Limits))
+	c.uses = c.uses[:0]
 	all := true
-	for i := range uses {
-		uses[i].Limit = s.verdict.Limits[i]
-		fits, err := c.use(&uses[i], s.verdict.Cost)
+	for i := range s.verdict.Limits {
+		c.uses = append(c.uses, policy.Use{Limit: s.verdict.Limits[i]})
+		fits, err := c.use(&c.uses[i], s.verdict.Cost)
 		if err != nil {
 			return nil, err
 		}
 		all = all && fits
+	}
+	var uses []policy.Use
+	if !all || s.r.Uses {
+		uses = append(uses, c.uses...)
 	}
 	if !all {
 		s.verdict = s.verdict.Apply(uses)

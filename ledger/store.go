@@ -21,9 +21,10 @@ type Store interface {
 	// of the verdict and a granted approval, and then stores the payment as
 	// Authorized (hold taken, slot and validity stamped, permit minted),
 	// PendingApproval or Denied. The entry's State tells which; Reasons has
-	// every reason, the ledger's own among them. The uses are those of the
-	// verdict's limits before this payment: exact where one denies, and else
-	// perhaps a little high after a long pause.
+	// every reason, the ledger's own among them. Where a limit denies, the uses
+	// are those of all the verdict's limits before this payment, and exact;
+	// else they are told to a Request that wants them, perhaps a little high
+	// after a long pause, and nil to others.
 	//
 	// A granted approval of this very payment is consumed in the same step: the
 	// entry that comes back is the approved one, under its own ID, Authorized.
@@ -128,6 +129,7 @@ type Request struct {
 	Slot payment.Slot
 
 	Watched bool // see Entry.Watched
+	Uses    bool // the uses are wanted also where every limit has room
 
 	// Only, where it is set, is the one payment that may be carried out: it
 	// must be approved on these terms. As anything else it answers the call,

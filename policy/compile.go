@@ -187,7 +187,10 @@ func (d *document) finish(q *parsed, org []Limit) *table {
 		l.Window = inZone(l.Window, q.timezone)
 		t.caps = append(t.caps, l)
 		t.capLines = append(t.capLines, c.line)
-		if l.Scope.Kind == ScopePayee {
+		switch l.Scope.Kind {
+		case ScopeHost:
+			t.hostCaps = true
+		case ScopePayee:
 			t.payeeCaps++
 		}
 	}

@@ -46,7 +46,9 @@ type table struct {
 	caps    []Limit // Scope has its kind and agent; host and payee come from the payment
 	rules   []Rule
 
+	hostCaps  bool
 	payeeCaps int // how many caps are per payee
+	made      limitsMade
 
 	maxValidity     time.Duration
 	duplicateWindow time.Duration

@@ -32,7 +32,9 @@ type History struct {
 }
 
 // Verdict is the policy's whole answer. The zero value is a denial without a
-// reason. Its slices belong to whoever called Evaluate.
+// reason. Its Reasons belong to whoever called Evaluate. Its Limits are shared
+// with other verdicts of the same policy: they may be appended to, and are
+// cloned before one is changed.
 type Verdict struct {
 	Status  payment.Status
 	Reasons []Reason // every one, in the order of evaluation

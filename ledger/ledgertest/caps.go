@@ -79,7 +79,7 @@ func testCapForms(w *world) {
 	if c.Count != 1 || c.MaxCount != 1 {
 		w.Errorf("the reason counts %d of %d", c.Count, c.MaxCount)
 	}
-	_, uses, err := w.s.Reserve(w.ctx, w.fetch(path("/uses"), usd(payment.Dollar), caps(sum)))
+	_, uses, err := w.s.Reserve(w.ctx, w.fetch(path("/uses"), usd(payment.Dollar), caps(sum), func(r *ledger.Request) { r.Uses = true }))
 	if err != nil || len(uses) != 1 || uses[0].Limit != sum || uses[0].USD != 8*payment.Dollar || uses[0].Count != 1 {
 		w.Errorf("the uses before the payment are %+v, %v", uses, err)
 	}
