@@ -28,9 +28,10 @@ type Config struct {
 	AllowPrivate []netip.Prefix
 
 	// Proxy is the HTTP proxy to go through; nil for none. The environment is
-	// never asked. A proxy looks names up itself, so that only addresses that
-	// a URL spells out are checked then; the proxy's own address is checked
-	// like any other.
+	// never asked. Loopback, localhost and names below it are dialled directly
+	// all the same. A proxy looks names up itself, so that only addresses that a
+	// URL spells out are checked then, and a host that is no canonical name or
+	// address is refused; the proxy's own address is checked like any other.
 	Proxy *url.URL
 
 	// Resolver looks names up; nil means the system's.
@@ -125,18 +126,25 @@ func (c Config) Check(name string, addr netip.Addr) error {
 	return &BlockedError{Host: name, Addr: plain}
 }
 
-// proxy is the proxy for req. Behind one nothing resolves here, so what can be
-// told from the URL is checked before the request leaves.
+// proxy is the proxy for req: none for this machine, which is dialled directly
+// and checked there. Nothing else resolves here, so what can be told from the URL
+// is checked before the request leaves, and a host that two parsers could read
+// as two does not leave at all.
 func (c Config) proxy(req *http.Request) (*url.URL, error) {
 	if c.Proxy == nil {
 		return nil, nil
 	}
-	name := req.URL.Hostname()
-	if addr, err := netip.ParseAddr(name); err == nil {
-		return c.Proxy, c.Check(name, addr)
+	o, err := host.FromURL(req.URL)
+	if err != nil {
+		return nil, fmt.Errorf("dial: not sent to a proxy: %w", err)
 	}
-	if strings.EqualFold(strings.TrimSuffix(name, "."), "localhost") {
-		return c.Proxy, c.Check(name, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	if host.IsLoopback(o) || strings.HasSuffix(o.Host, ".localhost") {
+		return nil, nil
+	}
+	if addr, ok := o.Authority().Addr(); ok {
+		if err := c.Check(o.Host, addr); err != nil {
+			return nil, err
+		}
 	}
 	return c.Proxy, nil
 }

@@ -232,12 +232,82 @@ func TestProxy(t *testing.T) {
 	if got := asked.Load(); got != "http://feed.example/x" {
 		t.Errorf("the proxy was asked for %v", got)
 	}
-	for _, private := range []string{"http://10.0.0.1/", "http://[::1]/", "http://[fe80::1]/"} {
+	was := asked.Load()
+	for _, private := range []string{
+		"http://10.0.0.1/", "https://10.0.0.1/", "http://169.254.169.254/", "http://[::ffff:169.254.169.254]/", "http://[::1]/", "http://[fe80::1]/", "http://127.0.0.2/",
+	} {
 		_, err = c.Get(private)
 		blocked(t, err, "")
 	}
 	_, err = client(dial.Config{Proxy: at}).Get("http://localhost/")
-	blocked(t, err, "127.0.0.1")
+	blocked(t, err, "")
+	if got := asked.Load(); got != was {
+		t.Errorf("the proxy was asked for %v", got)
+	}
+
+	listed := dial.Config{Proxy: at, AllowPrivate: append(loopback, netip.MustParsePrefix("10.0.0.0/8"))}
+	resp, err = client(listed).Get("http://10.0.0.1/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := asked.Load(); got != "http://10.0.0.1/x" {
+		t.Errorf("a listed address: the proxy was asked for %v", got)
+	}
+}
+
+// What one parser takes for a name and another for an address reaches neither.
+func TestProxySpellings(t *testing.T) {
+	t.Parallel()
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the proxy was asked for %s", r.RequestURI) }))
+	defer proxy.Close()
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client(dial.Config{Proxy: at, AllowPrivate: loopback})
+	for _, name := range []string{
+		"0xa9fea9fe", "2852039166", "169.254.43518", "0251.0376.0251.0376", "169.254.169.254.", "１６９.254.169.254", "127.1", "0x7f.1", "user@feed.example", "a..example",
+	} {
+		for _, scheme := range []string{"http://", "https://"} {
+			resp, err := c.Get(scheme + name + "/")
+			if err == nil {
+				resp.Body.Close()
+				t.Errorf("%s%s was answered", scheme, name)
+			}
+		}
+	}
+}
+
+// Plain http to this machine stays on it.
+func TestProxyLoopback(t *testing.T) {
+	t.Parallel()
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the proxy was asked for %s", r.RequestURI) }))
+	defer proxy.Close()
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.RequestURI) }))
+	defer srv.Close()
+	_, port, _ := net.SplitHostPort(srv.Listener.Addr().String())
+	c := client(dial.Config{Proxy: at, AllowPrivate: append(loopback, netip.MustParsePrefix("::1/128"))})
+	for _, name := range []string{"127.0.0.1", "localhost", "LOCALHOST", "[::ffff:127.0.0.1]"} {
+		resp, err := c.Get("http://" + name + ":" + port + "/x")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(b) != "/x" { // a proxy would be asked for the whole URL
+			t.Errorf("%s: asked for %q", name, b)
+		}
+	}
+	if resp, err := c.Get("http://a.localhost:1/"); err == nil {
+		resp.Body.Close()
+		t.Error("a.localhost was answered")
+	}
 }
 
 // Attack 36.
