@@ -27,6 +27,7 @@ type replay struct {
 	tee    *bounded.Tee                  // nil where not needed
 	length int64
 	empty  bool
+	proto  int // major version of HTTP that the first answer came in
 	sum    [32]byte
 	summed bool
 }
@@ -142,7 +143,7 @@ func (b *replay) paid(req *http.Request, auth payment.Authorization) (*http.Requ
 	clone.GetBody = nil
 	clone.ContentLength = 0
 	switch {
-	case b.empty && repeats(clone):
+	case b.empty && (repeats(clone) || b.proto >= 2):
 		// An empty body that net/http does not know to be empty is not sent
 		// again on a new connection; identity keeps it from being probed.
 		clone.Body, clone.TransferEncoding = io.NopCloser(strings.NewReader("")), []string{"identity"}
@@ -169,7 +170,8 @@ func (b *replay) paid(req *http.Request, auth payment.Authorization) (*http.Requ
 }
 
 // repeats reports whether net/http sends r again, by itself, on a new
-// connection, where it has no body or can get it again.
+// connection of HTTP/1, where it has no body or can get it again. Over HTTP/2 it
+// does so whatever the method.
 func repeats(r *http.Request) bool {
 	switch method(r) {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:

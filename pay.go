@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy/internal/clock"
-	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
@@ -178,51 +177,4 @@ func (c *Client) stop(ctx context.Context, e ledger.Entry, phase Phase, cause er
 	r := resultOf(e)
 	r.Warning = warning
 	return &InDoubtError{Result: r, Phase: phase, SafeAfter: e.SafeAfter(), Err: cause}
-}
-
-// doubt is the state of e when nothing new is proved: a claim is not taken back.
-func doubt(e ledger.Entry) ledger.State {
-	if e.State == ledger.Authorized {
-		return ledger.InDoubt
-	}
-	return e.State
-}
-
-// record is the second durable commit. It is written under a context of its
-// own; a record that fails is a warning, since the answer is there, and the
-// ledger knows the payment as authorized.
-func (c *Client) record(ctx context.Context, e ledger.Entry, ch ledger.Change) (ledger.Entry, string) {
-	if !ledger.Legal(e.State, ch.To, ledger.ByClient) {
-		return e, "" // final already, by the chain's word
-	}
-	ch.ID, ch.Version, ch.By, ch.Now = e.ID, e.Version, ledger.ByClient, c.cfg.Now()
-	detached, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)
-	defer cancel()
-	next, err := c.cfg.Store.Advance(detached, ch)
-	if errors.Is(err, ledger.ErrStale) {
-		// Somebody moved it, such as reconciliation or an equal call. Take
-		// what stands and add the fact, if it still can be.
-		if cur, rerr := c.cfg.Store.Entry(detached, e.ID); rerr == nil {
-			e = cur
-			if !ledger.Legal(cur.State, ch.To, ledger.ByClient) {
-				return cur, ""
-			}
-			ch.Version = cur.Version
-			next, err = c.cfg.Store.Advance(detached, ch)
-		}
-	}
-	if err != nil {
-		c.log(ctx, levelError, "payment outcome not recorded", &e, slog.String("error", err.Error()))
-		return e, "the outcome could not be recorded: " + err.Error()
-	}
-	c.log(ctx, levelInfo, "payment ", &next, slog.Int("http", ch.HTTP))
-	return next, ""
-}
-
-// noteOf bounds what goes into the record.
-func noteOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return plaintext.Clean(err.Error(), 300)
 }

@@ -33,7 +33,7 @@ func (c *Client) present(ctx context.Context, p *purchase, rail Rail, e ledger.E
 		if err != nil {
 			return nil, c.giveUp(ctx, e, sends-1, payment.Receipt{}, err)
 		}
-		resp, err := c.cfg.Transport.RoundTrip(req)
+		resp, err := c.send(req)
 		if err != nil {
 			return nil, c.giveUp(ctx, e, sends, payment.Receipt{}, redactError(err, auth))
 		}
@@ -57,6 +57,13 @@ func (c *Client) present(ctx context.Context, p *purchase, rail Rail, e ledger.E
 			return nil, c.giveUp(ctx, e, sends, again.receipt, err)
 		}
 	}
+}
+
+// send is the transport's RoundTrip of a request that carries a payment: where
+// it panics, the payment is in doubt like any other that got no answer.
+func (c *Client) send(req *http.Request) (resp *http.Response, err error) {
+	defer recovered(&err, "the transport")
+	return c.cfg.Transport.RoundTrip(req)
 }
 
 // claimed reports whether the seller's word counts as settlement; that our

@@ -11,7 +11,14 @@ import (
 // repeated is how many characters of a credential in a row are no chance.
 const repeated = 32
 
-const redacted = "(the seller repeated the payment that it was sent)"
+// maxSearched bounds the text that is searched. Longer text of a seller is left
+// out unread.
+const maxSearched = 4 << 10
+
+const (
+	redacted = "(the seller repeated the payment that it was sent)"
+	tooLong  = "(the seller's words are too long to repeat)"
+)
 
 // holdsCredential reports whether text holds a part of a's header, or of the signature
 // in it: whoever reads that could settle the payment.
@@ -38,27 +45,39 @@ func holdsCredential(text string, a payment.Authorization) bool {
 
 // redact is r without words that repeat the payment.
 func redact(r payment.Receipt, a payment.Authorization) payment.Receipt {
-	if holdsCredential(r.Message, a) {
+	switch {
+	case len(r.Message) > maxSearched:
+		r.Message = tooLong
+	case holdsCredential(r.Message, a):
 		r.Message = redacted
 	}
-	if holdsCredential(r.Code, a) {
+	if len(r.Code) > maxSearched || holdsCredential(r.Code, a) {
 		r.Code = "repeated_payment"
 	}
 	return r
 }
 
-// quiet is an error whose text would give a credential away.
-type quiet struct{ error }
+// quiet is an error whose text is not fit to be shown, and why.
+type quiet struct {
+	error
+	why string
+}
 
-func (quiet) Error() string   { return "the transport failed: " + redacted }
+func (q quiet) Error() string { return "the transport failed: " + q.why }
 func (q quiet) Unwrap() error { return q.error }
 
 // GoString keeps %#v from looking inside.
 func (q quiet) GoString() string { return q.Error() }
 
 func redactError(err error, a payment.Authorization) error {
-	if err != nil && holdsCredential(err.Error(), a) {
-		return quiet{err}
+	if err == nil {
+		return nil
+	}
+	switch text := err.Error(); {
+	case len(text) > maxSearched:
+		return quiet{err, tooLong}
+	case holdsCredential(text, a):
+		return quiet{err, redacted}
 	}
 	return err
 }

@@ -45,6 +45,7 @@ func (c *Client) roundTrip(req *http.Request, o options) (*http.Response, error)
 	if err != nil {
 		return nil, err
 	}
+	body.proto = resp.ProtoMajor
 	if body.teed() {
 		resp.Request = req
 	}
