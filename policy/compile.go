@@ -118,8 +118,8 @@ func (d *document) resolve(name string, all, done map[string]*parsed) *parsed {
 			d.errs.add(q.from.line, key, fmt.Sprintf("%q inherits from this table: a circle", clip(parent)))
 		case all[parent] == nil:
 			names := make([]string, 0, len(all))
-			for n := range all {
-				names = append(names, n)
+			for _, s := range d.tables {
+				names = append(names, s.name)
 			}
 			d.errs.add(q.from.line, key, fmt.Sprintf("there is no [policy.%s]%s", keyText(parent), didYouMean(parent, names...)))
 		default:
