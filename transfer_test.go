@@ -459,32 +459,34 @@ func TestResumeRefused(t *testing.T) {
 	})
 }
 
-// TestResumeRace has many carry out one approval, and other calls beside them:
+// TestResumeRace has many carry out one approval, and equal calls beside them:
 // one payment.
 func TestResumeRace(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newTransfers(t, setup{}, canopytest.FacilitatorConfig{Wait: time.Second})
-		p, err := w.client.Pay(t.Context(), dollars(6*payment.Dollar, "k"))
-		must(t, err)
-		w.rule(p.ApprovalID, true)
-		var wg sync.WaitGroup
-		for i := range 16 {
-			wg.Go(func() {
-				var r canopy.Result
-				var err error
-				if i%2 == 0 {
-					r, err = w.client.Resume(t.Context(), p.PaymentID)
-				} else {
-					r, err = w.client.Pay(t.Context(), dollars(6*payment.Dollar, "k"))
-				}
-				if err != nil || r.PaymentID != p.PaymentID || r.Status != canopy.Allowed {
-					t.Errorf("%+v, %v", r, err)
-				}
-			})
-		}
-		wg.Wait()
-		w.once(6 * payment.Dollar)
-	})
+	for _, key := range []string{"", "k"} {
+		bubbleSub(t, "key "+key, func(t *testing.T) {
+			w := newTransfers(t, setup{}, canopytest.FacilitatorConfig{Wait: time.Second})
+			p, err := w.client.Pay(t.Context(), dollars(6*payment.Dollar, key))
+			must(t, err)
+			w.rule(p.ApprovalID, true)
+			var wg sync.WaitGroup
+			for i := range 16 {
+				wg.Go(func() {
+					var r canopy.Result
+					var err error
+					if i%2 == 0 || key == "" { // without a key an equal Pay is a duplicate
+						r, err = w.client.Resume(t.Context(), p.PaymentID)
+					} else {
+						r, err = w.client.Pay(t.Context(), dollars(6*payment.Dollar, key))
+					}
+					if err != nil || r.PaymentID != p.PaymentID || r.Status != canopy.Allowed {
+						t.Errorf("%+v, %v", r, err)
+					}
+				})
+			}
+			wg.Wait()
+			w.once(6 * payment.Dollar)
+		})
+	}
 }
 
 // A process that died after signing: the next one submits the same bytes.
@@ -520,4 +522,18 @@ func TestPayAfterCrash(t *testing.T) {
 func bubbleSub(t *testing.T, name string, f func(*testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { bubble(t, f) })
+}
+
+// A freeze between the commit and the submission stops it.
+func TestPayFrozenMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newTransfers(t, setup{}, canopytest.FacilitatorConfig{})
+		w.spy.Before(func(ctx context.Context, _ canopytest.Signed) { must(t, w.client.Freeze(ctx, "stop")) })
+		d := w.payDoubt(dollars(dime, "k"))
+		if d.Phase != canopy.SignedNotSent || w.f.Settles() != 0 {
+			t.Errorf("%+v after %d submissions", d, w.f.Settles())
+		}
+		w.counted(dime)
+		w.spent(0)
+	})
 }
