@@ -11,7 +11,7 @@ import (
 
 // model is a naive ledger: a list of payments that every question reads from
 // end to end. It shares no counting code with package ledger, and decides from
-// DESIGN.md section 4 alone.
+// the rules of package ledger alone.
 type model struct {
 	now  time.Time // of the ledger
 	list []*modelPayment

@@ -11,7 +11,7 @@ import (
 	"github.com/canopy-go/canopy/payment"
 )
 
-// legal is DESIGN.md section 4 as a table: what Advance may do.
+// legal is what Advance may do, as the documentation of package ledger has it.
 var legal = map[ledger.State]map[ledger.State][]ledger.Actor{
 	ledger.Authorized: {
 		ledger.Claimed: {ledger.ByClient}, ledger.InDoubt: {ledger.ByClient, ledger.ByRecovery},
