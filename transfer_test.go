@@ -464,7 +464,7 @@ func TestResumeRefused(t *testing.T) {
 func TestResumeRace(t *testing.T) {
 	for _, key := range []string{"", "k"} {
 		bubbleSub(t, "key "+key, func(t *testing.T) {
-			w := newTransfers(t, setup{}, canopytest.FacilitatorConfig{Wait: time.Second})
+			w := newTransfers(t, setup{store: func(s ledger.Store) ledger.Store { return lagging{s.(store)} }}, canopytest.FacilitatorConfig{Wait: time.Second})
 			p, err := w.client.Pay(t.Context(), dollars(6*payment.Dollar, key))
 			must(t, err)
 			w.rule(p.ApprovalID, true)
@@ -487,6 +487,15 @@ func TestResumeRace(t *testing.T) {
 			w.once(6 * payment.Dollar)
 		})
 	}
+}
+
+// lagging is a store whose entries are old when they arrive.
+type lagging struct{ store }
+
+func (l lagging) Entry(ctx context.Context, id payment.ID) (ledger.Entry, error) {
+	e, err := l.store.Entry(ctx, id)
+	time.Sleep(time.Millisecond)
+	return e, err
 }
 
 // A process that died after signing: the next one submits the same bytes.
