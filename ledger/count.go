@@ -70,8 +70,35 @@ func (c *counting) mark(w *policy.Window) int {
 	return -1
 }
 
+// markNew is the place of the mark of a window that is not spelled as any
+// mark's is, added where there is none.
+func (c *counting) markNew(w policy.Window) (int, error) {
+	normalWindow(&w)
+	if i := c.mark(&w); i >= 0 {
+		return i, nil
+	}
+	at, end, err := edge(w, c.now)
+	if err != nil {
+		return 0, err
+	}
+	c.marks = append(c.marks, Mark{Window: w, At: at, End: end})
+	return len(c.marks) - 1, nil
+}
+
+// current reports whether m is plainly not behind: it is in its calendar
+// period, or nothing is due.
+func (m *Mark) current(now time.Time) bool {
+	if m.Window.Kind == policy.Rolling {
+		return !m.Next.Before(now.Add(time.Microsecond - m.Window.Length))
+	}
+	return now.Before(m.End)
+}
+
 // age brings m towards now: all the way, or by about ageStep entries.
 func (c *counting) age(m *Mark, all bool) error {
+	if m.current(c.now) {
+		return nil
+	}
 	to, end, err := m.edge(c.now)
 	if err != nil {
 		return err
@@ -213,18 +240,16 @@ func contains(list []payment.Address, a payment.Address) bool {
 // use puts into u what counts against its limit, and reports whether cost fits.
 // A figure that lags is brought up to date where cost would not fit.
 func (c *counting) use(u *policy.Use, cost payment.USD) (fits bool, err error) {
-	key := NewCounterKey(u.Limit.Scope, u.Limit.Window)
-	i := c.mark(&key.Window)
+	scope := u.Limit.Scope
+	normalScope(&scope)
+	i := c.mark(&u.Limit.Window)
 	if i < 0 {
-		at, end, err := edge(key.Window, c.now)
-		if err != nil {
+		if i, err = c.markNew(u.Limit.Window); err != nil {
 			return false, err
 		}
-		i = len(c.marks)
-		c.marks = append(c.marks, Mark{Window: key.Window, At: at, End: end})
 	}
 	m := &c.marks[i]
-	n, ok, err := c.counter(i, &key.Scope)
+	n, ok, err := c.counter(i, &scope)
 	if err != nil {
 		return false, err
 	}
@@ -234,19 +259,19 @@ func (c *counting) use(u *policy.Use, cost payment.USD) (fits bool, err error) {
 	if err := c.age(m, true); err != nil {
 		return false, err
 	}
-	if n, ok, err = c.counter(i, &key.Scope); err != nil {
+	if n, ok, err = c.counter(i, &scope); err != nil {
 		return false, err
 	}
 	if !ok {
-		t, err := c.tx.Tally(key.Scope, m.At, c.now)
+		t, err := c.tx.Tally(scope, m.At, c.now)
 		if err != nil {
 			return false, err
 		}
 		n = t.Counter
-		c.fresh = append(c.fresh, tally{i, key.Scope, n})
+		c.fresh = append(c.fresh, tally{i, scope, n})
 	}
 	if u.USD, u.Count = n.USD, n.Count; !u.Fits(cost) {
-		u.ResetsAt, err = resets(c.tx, key.Scope, m, c.now)
+		u.ResetsAt, err = resets(c.tx, scope, m, c.now)
 		return false, err
 	}
 	return true, nil

@@ -150,19 +150,15 @@ func (e *Entry) CountedUntil() (until time.Time, open, counts bool) {
 
 // Facts are what caps count the entry by.
 func (e *Entry) Facts() policy.Facts {
-	return e.facts(make([]payment.Address, 0, len(e.Terms.Recipients)))
+	payees := payeesOf(make([]payment.Address, 0, len(e.Terms.Recipients)), e.Terms.Recipients)
+	return policy.Facts{Agent: e.Agent, Shared: e.Shared, Host: e.Host, Payees: payees}
 }
 
-// facts are Facts with the payees appended to room.
-func (e *Entry) facts(room []payment.Address) policy.Facts {
-	return factsOf(room, e.Agent, e.Shared, e.Host, e.Terms.Recipients)
-}
-
-func factsOf(room []payment.Address, agent string, shared bool, host string, recipients []payment.Recipient) policy.Facts {
+func payeesOf(out []payment.Address, recipients []payment.Recipient) []payment.Address {
 	for i := range recipients {
-		room = append(room, recipients[i].Address)
+		out = append(out, recipients[i].Address)
 	}
-	return policy.Facts{Agent: agent, Shared: shared, Host: host, Payees: room}
+	return out
 }
 
 // Grant is what a rail builds the entry's authorization from.

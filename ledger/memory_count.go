@@ -99,7 +99,7 @@ func (t *memoryTx) Due(after Point, limit int) ([]Spent, error) {
 		if len(t.due) == limit {
 			break
 		}
-		t.due = append(t.due, Spent{At: p, Facts: r.facts, Cost: r.e.Cost})
+		t.due = append(t.due, Spent{At: p, Facts: r.facts(), Cost: r.e.Cost})
 	}
 	return t.due, nil
 }
@@ -114,19 +114,19 @@ func (t *memoryTx) counted(s policy.Scope, after Point) iter.Seq2[span, *row] {
 	return func(yield func(span, *row) bool) {
 		if rows, narrow := t.place(s); narrow && (len(rows) <= fewRows || after == Point{}) {
 			for _, r := range rows {
-				if sp := spanOf(r.e); sp.counted(after) && s.Covers(r.facts) && !yield(sp, r) {
+				if sp := spanOf(r.e); sp.counted(after) && s.Covers(r.facts()) && !yield(sp, r) {
 					return
 				}
 			}
 			return
 		}
 		for _, r := range t.open.rows {
-			if s.Covers(r.facts) && !yield(span{open: true, counts: true}, r) {
+			if s.Covers(r.facts()) && !yield(span{open: true, counts: true}, r) {
 				return
 			}
 		}
 		for p, r := range t.closed.after(after) {
-			if s.Covers(r.facts) && !yield(span{at: p, counts: true}, r) {
+			if s.Covers(r.facts()) && !yield(span{at: p, counts: true}, r) {
 				return
 			}
 		}
@@ -176,7 +176,7 @@ func (t *memoryTx) Oldest(s policy.Scope, after Point) (time.Time, error) {
 		return oldest, nil
 	}
 	for p, r := range t.closed.after(after) {
-		if s.Covers(r.facts) {
+		if s.Covers(r.facts()) {
 			return p.Until, nil
 		}
 	}

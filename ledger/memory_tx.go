@@ -225,9 +225,9 @@ func (t *memoryTx) file(r *row, call callName) {
 	if r.e.Terms.IsTransfer() {
 		t.transfers[call] = append(t.transfers[call], r)
 	}
-	file(t.hosts, r.facts.Host, r)
-	for i, p := range r.facts.Payees {
-		if !contains(r.facts.Payees[:i], p) {
+	file(t.hosts, r.e.Host, r)
+	for i, p := range r.payees {
+		if !contains(r.payees[:i], p) {
 			file(t.payees, p, r)
 		}
 	}

@@ -123,7 +123,8 @@ func clip(s string) string {
 func (s *reserving) judge() error {
 	s.verdict = s.r.Verdict
 	v := &s.verdict
-	s.facts = factsOf(s.count.payees[:0], s.r.Payment.Agent, v.Shared, s.r.Payment.Host, s.r.Payment.Terms.Recipients)
+	s.facts = policy.Facts{Agent: s.r.Payment.Agent, Shared: v.Shared, Host: s.r.Payment.Host}
+	s.facts.Payees = payeesOf(s.count.payees[:0], s.r.Payment.Terms.Recipients)
 	for i := range v.Limits {
 		if !v.Limits[i].Scope.Covers(s.facts) {
 			return fmt.Errorf("ledger: the limit %s (%s) is not one of this payment", v.Limits[i], v.Limits[i].Scope.Key())

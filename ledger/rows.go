@@ -9,18 +9,23 @@ import (
 type row struct {
 	e      *Entry
 	events []*Event
-	facts  policy.Facts
+	payees []payment.Address
 
-	first [2]*Event          // what events begins in
-	payee [1]payment.Address // what facts.Payees is in, where it is one
-	place [2]int             // in the sets that the row is in
+	first [1]*Event          // what events begins in
+	payee [1]payment.Address // what payees is in, where it is one
+	place [2]uint32          // in the sets that the row is in
 }
 
 func newRow(e *Entry, ev *Event) *row {
 	r := &row{e: e}
 	r.events = append(r.first[:0], ev)
-	r.facts = e.facts(r.payee[:0])
+	r.payees = payeesOf(r.payee[:0], e.Terms.Recipients)
 	return r
+}
+
+// facts are those of r.e.
+func (r *row) facts() policy.Facts {
+	return policy.Facts{Agent: r.e.Agent, Shared: r.e.Shared, Host: r.e.Host, Payees: r.payees}
 }
 
 // rowSet is some rows in no order. Its zero value is that of inOwned.
@@ -36,7 +41,7 @@ const (
 )
 
 func (s *rowSet) add(r *row) {
-	r.place[s.kind] = len(s.rows)
+	r.place[s.kind] = uint32(len(s.rows))
 	s.rows = append(s.rows, r)
 }
 

@@ -186,8 +186,15 @@ type CounterKey struct {
 
 // NewCounterKey returns the key of the counter of s in w.
 func NewCounterKey(s policy.Scope, w policy.Window) CounterKey {
+	normalScope(&s)
+	normalWindow(&w)
+	return CounterKey{s, w}
+}
+
+func normalScope(s *policy.Scope) {
 	if s.Kind == policy.ScopeOrg {
-		s = policy.Scope{Kind: policy.ScopeOrg}
+		*s = policy.Scope{Kind: policy.ScopeOrg}
+		return
 	}
 	if s.Shared {
 		s.Agent = ""
@@ -198,6 +205,9 @@ func NewCounterKey(s policy.Scope, w policy.Window) CounterKey {
 	if s.Kind != policy.ScopePayee {
 		s.Payee = payment.Address{}
 	}
+}
+
+func normalWindow(w *policy.Window) {
 	switch w.Kind {
 	case policy.Rolling:
 		w.Zone = ""
@@ -207,9 +217,8 @@ func NewCounterKey(s policy.Scope, w policy.Window) CounterKey {
 			w.Zone = "UTC"
 		}
 	default:
-		w = policy.Window{Kind: w.Kind}
+		*w = policy.Window{Kind: w.Kind}
 	}
-	return CounterKey{s, w}
 }
 
 // Counter is the sum and the number of the entries that a key counts.
