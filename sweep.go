@@ -12,10 +12,11 @@ import (
 	"github.com/canopy-go/canopy/payment"
 )
 
-const (
-	searchMargin = 2 * time.Minute // clocks differ
-	sweepStep    = 50_000          // blocks after which it is recorded how far a sweep came
-)
+// sweepStep is how many blocks it takes until it is recorded how far a sweep came.
+const sweepStep = 50_000
+
+// searchMargins are how far before its authorization a use is looked for.
+var searchMargins = []time.Duration{2 * time.Minute, time.Hour, 30 * time.Hour}
 
 // sweep reads what the accounts' authorizations were used for: it settles the
 // payments in used, and finds uses that the ledger does not know.
@@ -67,19 +68,10 @@ func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k
 		next = at.Number + 1 // what was before this ledger looked is not its business
 	}
 	if len(entries) > 0 {
-		first, err := rec.BlockAt(ctx, earliest(entries).Add(-searchMargin), at)
+		first, uses, bySlot, err := r.search(ctx, rec, at, k, entries)
 		if err != nil {
 			r.out.Waiting += len(entries)
 			return err
-		}
-		uses, err := rec.Uses(ctx, k.asset, k.payer, first, at)
-		if err != nil {
-			r.out.Waiting += len(entries)
-			return err
-		}
-		bySlot := make(map[payment.Slot]payment.Settlement, len(uses))
-		for _, s := range uses {
-			bySlot[s.Slot] = s
 		}
 		for _, e := range entries {
 			s, shown := bySlot[e.Slot]
@@ -106,6 +98,36 @@ func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k
 		return r.moveCursor(ctx, k, at.Number)
 	}
 	return nil
+}
+
+// search reads the uses of entries' slots, from block first on. The search begins
+// shortly before the first of them was authorized, and goes further back where
+// a use is not there: a chain that halted may catch up with blocks whose times
+// are hours old.
+func (r *round) search(ctx context.Context, rec Reconciler, at payment.Block, k account, entries []ledger.Entry) (
+	first uint64, uses []payment.Settlement, bySlot map[payment.Slot]payment.Settlement, err error,
+) {
+	for _, margin := range searchMargins {
+		if first, err = rec.BlockAt(ctx, earliest(entries).Add(-margin), at); err != nil {
+			return 0, nil, nil, err
+		}
+		if uses, err = rec.Uses(ctx, k.asset, k.payer, first, at); err != nil {
+			return 0, nil, nil, err
+		}
+		bySlot = make(map[payment.Slot]payment.Settlement, len(uses))
+		for _, s := range uses {
+			bySlot[s.Slot] = s
+		}
+		all := true
+		for i := range entries {
+			_, shown := bySlot[entries[i].Slot]
+			all = all && shown
+		}
+		if all || first == 0 {
+			break
+		}
+	}
+	return first, uses, bySlot, nil
 }
 
 // earliest is when the first of entries was authorized.
