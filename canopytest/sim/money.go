@@ -36,7 +36,7 @@ func (o *oracle) signed(t *task, slot string, digest [32]byte) {
 	case r == nil:
 		w.breaks("I3: %s signs for a slot that was never committed", t)
 		return
-	case !r.state.Live() && r.state != ledger.Settled:
+	case r.released && !w.chain.dead(r.nonce, r.validBefore):
 		w.breaks("I3: %s signs for %s, which is %s", t, r, r.state)
 	case digest != r.digest(w.chain.asset) && !t.bent:
 		w.breaks("I6: what is signed for %s does not carry out its terms", r)
@@ -85,6 +85,9 @@ func (o *oracle) sent(t *task, req *http.Request, body []byte) {
 		w.breaks("F27: %s sends %s without having read whether payments are frozen", t, r)
 	}
 	t.unfrozen = false
+	if t.sends++; t.sends > 3 {
+		w.breaks("F12: %s sends %s for the %dth time", t, r, t.sends)
+	}
 }
 
 // advanced sees an Advance at the instant of its commit.
@@ -160,8 +163,8 @@ func (o *oracle) moved(tx *chainTx) {
 		w.breaks("I6: %s moves other money than its terms", r)
 	}
 	r.tx = tx
-	if r.key != "" {
-		for _, other := range o.keys[keyOf{r.agent, r.key}] {
+	for _, key := range r.keys {
+		for _, other := range o.keys[keyOf{r.agent, key}] {
 			if other != r && other.tx != nil && other.print == r.print {
 				w.breaks("I5: %s and %s moved for one key", other, r)
 			}
@@ -306,5 +309,10 @@ func (o *oracle) settled(ctx context.Context) {
 	o.check(err)
 	for _, p := range report.Problems {
 		o.w.breaks("I9: %s", p)
+	}
+	for _, r := range o.all {
+		if r.watched && r.state.Live() && r.state != ledger.NeedsOperator {
+			o.w.breaks("I12: %s is still %s, long after its end is final", r, r.state)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/canopy-go/canopy"
@@ -32,9 +33,10 @@ type oracle struct {
 
 type keyOf struct{ agent, key string }
 
+// printOf is what equal calls share, whatever the ledger says that they do.
 type printOf struct {
-	agent string
-	print payment.Hash
+	agent, method, url string
+	body               [32]byte
 }
 
 // record is an authorized payment.
@@ -43,8 +45,8 @@ type record struct {
 	id          payment.ID
 	agent       string
 	host        string
-	key         string
-	print       payment.Hash
+	keys        []string // of the call, and of the payment where that differs
+	print       printOf
 	terms       payment.Terms
 	hash        payment.Hash
 	cost        payment.USD
@@ -161,10 +163,15 @@ func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
 		return
 	}
 	r := &record{
-		n: len(o.all) + 1, id: e.ID, agent: e.Agent, host: e.Host, key: e.Key, print: e.Fingerprint,
+		n: len(o.all) + 1, id: e.ID, agent: e.Agent, host: e.Host, print: printOf{e.Agent, e.Terms.Method, e.Terms.Origin + e.Terms.Target, e.Terms.BodyDigest},
 		terms: e.Terms, hash: e.TermsHash, cost: e.Cost, nonce: e.Slot.NonceID, slot: e.Slot.String(),
 		authorized: e.AuthorizedAt, validBefore: e.ValidBefore, watched: e.Watched, owner: t.p,
 		state: e.State, version: e.Version,
+	}
+	for _, key := range []string{e.Key, t.want.key} {
+		if key != "" && !slices.Contains(r.keys, key) {
+			r.keys = append(r.keys, key)
+		}
 	}
 	if other := o.bySlot[r.slot]; other != nil {
 		w.breaks("I4: %s has the slot of %s", r, other)
@@ -173,10 +180,10 @@ func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
 	o.byID[r.id], o.byNonce[r.nonce], o.bySlot[r.slot] = r, r, r
 	o.all = append(o.all, r)
 	o.active = append(o.active, r)
-	if r.key != "" {
-		o.keys[keyOf{r.agent, r.key}] = append(o.keys[keyOf{r.agent, r.key}], r)
+	for _, key := range r.keys {
+		o.keys[keyOf{r.agent, key}] = append(o.keys[keyOf{r.agent, key}], r)
 	}
-	o.equal[printOf{r.agent, r.print}] = append(o.equal[printOf{r.agent, r.print}], r)
+	o.equal[r.print] = append(o.equal[r.print], r)
 	o.caps(r)
 }
 
@@ -246,8 +253,8 @@ func (o *oracle) approval(e ledger.Entry, r *record) {
 // calls.
 func (o *oracle) once(t *task, q *ledger.Request, e ledger.Entry, r *record) {
 	w := o.w
-	if r.key != "" {
-		for _, other := range o.keys[keyOf{r.agent, r.key}] {
+	for _, key := range r.keys {
+		for _, other := range o.keys[keyOf{r.agent, key}] {
 			if !other.released {
 				w.breaks("I5: %s has the key of %s, which is not released", r, other)
 			}
@@ -256,7 +263,7 @@ func (o *oracle) once(t *task, q *ledger.Request, e ledger.Entry, r *record) {
 	if a := o.asked[e.ApprovalID]; a != nil && a.want.key != "" && a.want.key == q.Key {
 		return // the key is that of a payment which a person approved, and not a new one
 	}
-	for _, other := range o.equal[printOf{r.agent, r.print}] {
+	for _, other := range o.equal[r.print] {
 		if other.delivered || other.released || other.outcome == 0 || other.outcome >= t.began ||
 			other.outcomeGen != w.clockGen || t.clockGen != t.p.clockGen {
 			continue

@@ -19,6 +19,7 @@ type seller struct {
 	fee   payment.USD // what paying it costs beside
 	walk  payment.USD // its price rises by this at each request, and falls back
 	asked int
+	valid time.Duration // the maxTimeoutSeconds that it states
 
 	manners []manner // what it does with payments, as often as it stands there
 	harvest []*taken // what it was handed and did not settle
@@ -67,7 +68,7 @@ func (s *seller) terms() terms {
 		price += s.walk * payment.USD(s.asked%4)
 	}
 	units, _ := s.w.chain.asset.Units(price)
-	return terms{to: s.to, amount: units, timeout: 60 * time.Second}
+	return terms{to: s.to, amount: units, timeout: s.valid}
 }
 
 // answer is what came back over the wire.

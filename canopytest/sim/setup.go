@@ -127,6 +127,7 @@ func tableOf(agent string) string {
 func (w *world) newSellers() {
 	for i, name := range []string{"alpha", "beta", "gamma", "delta"} {
 		s := &seller{w: w, host: name + ".example", to: canopytest.Address(name), price: payment.USD(3+w.rng.IntN(30)) * payment.Cent}
+		s.valid = []time.Duration{20, 60, 60, 300, 3600}[w.rng.IntN(5)] * time.Second
 		if i == 3 {
 			s.to = canopytest.Address("gamma") // one payee behind two hosts
 		}

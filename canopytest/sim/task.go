@@ -29,6 +29,7 @@ type task struct {
 
 	unfrozen bool // it read that nothing is frozen, and has neither signed nor sent since
 	signed   []*record
+	sends    int  // of authorizations
 	bent     bool // its rail or its signer misbehaves
 }
 
