@@ -19,7 +19,7 @@ type frozen struct {
 
 func (a *app) freezeCommand() *cobra.Command {
 	return a.switchCommand(&cobra.Command{
-		Use:   "freeze",
+		Use:   "freeze --reason TEXT (--agent NAME | --all)",
 		Short: "Stop an agent's payments, in every process, at once",
 		Long: `Freeze stops the payments of an agent, or with --all of everybody on this ledger,
 before the next signature. What was signed before may still be settled; its
@@ -33,7 +33,7 @@ money stays held.`,
 
 func (a *app) unfreezeCommand() *cobra.Command {
 	return a.switchCommand(&cobra.Command{
-		Use:   "unfreeze",
+		Use:   "unfreeze --reason TEXT (--agent NAME | --all)",
 		Short: "Let an agent pay again",
 		Long: `Unfreeze ends what freeze began: for an agent, or with --all the freeze of
 everybody. An agent that was frozen by itself stays so until it is unfrozen by
@@ -52,11 +52,16 @@ func (a *app) switchCommand(c *cobra.Command, status string, turn func(ctx conte
 		if all && a.agent != "" {
 			return usage(c, errors.New("--all and --agent: choose one"))
 		}
-		s, err := a.store()
+		file, s, err := a.fileAndStore()
 		if err != nil {
 			return err
 		}
 		defer s.Close()
+		if status == "active" {
+			if err := notAgent(by, append(file.Policy.Agents(), a.agentName())...); err != nil {
+				return usage(c, err)
+			}
+		}
 		f, ok := s.(ledger.Freezer)
 		if !ok {
 			return errors.New("this ledger cannot freeze")

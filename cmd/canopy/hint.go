@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/url"
+	"strings"
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/config"
@@ -27,4 +28,21 @@ func (a *app) hint(reasons []canopy.Reason, rawURL string) {
 			a.note("Name a key in [treasury] of %s: canopy init makes one.", name)
 		}
 	}
+}
+
+// command is a command of this program as it can be typed, on the same
+// configuration.
+func (a *app) command(words string) string {
+	if a.config == "" {
+		return "canopy " + words
+	}
+	return "canopy --config " + shellWord(a.config) + " " + words
+}
+
+// shellWord is s as one word of a shell.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

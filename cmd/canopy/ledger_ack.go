@@ -19,7 +19,7 @@ func (a *app) ledgerAckCommand() *cobra.Command {
 	var by, reason string
 	var yes bool
 	c := &cobra.Command{
-		Use:   "ack",
+		Use:   "ack --reason TEXT",
 		Short: "Take note of a clock that jumped, or of a ledger that is new where an older one was expected",
 		Long: `After a jump of the clock, or where the account's former ledger is missing or was
 set back, nothing is paid until an operator has looked. What the missing ledger
@@ -27,11 +27,14 @@ had counted is not counted any more: caps begin anew.`,
 		Example: `  canopy ledger ack --reason "moved to a new machine, old ledger lost"`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := a.store()
+			f, s, err := a.fileAndStore()
 			if err != nil {
 				return err
 			}
 			defer s.Close()
+			if err := notAgent(by, append(f.Policy.Agents(), a.agentName())...); err != nil {
+				return usage(c, err)
+			}
 			k, ok := s.(ledger.Acker)
 			if !ok {
 				return errors.New("this ledger has nothing to acknowledge")

@@ -17,6 +17,7 @@ var txHash = regexp.MustCompile(`^0x[0-9a-fA-F]{64}$`)
 type resolve struct {
 	settled string
 	unused  bool
+	despite bool
 	by      string
 	reason  string
 	yes     bool
@@ -25,19 +26,26 @@ type resolve struct {
 func (a *app) ledgerResolveCommand() *cobra.Command {
 	r := &resolve{}
 	c := &cobra.Command{
-		Use:   "resolve ID --settled TX | --unused",
+		Use:   "resolve ID --reason TEXT (--settled TX | --unused)",
 		Short: "Say, as an operator, what became of a payment",
-		Long: `Resolve ends the hold of a payment in doubt, or one that needs an operator, by a
-person's word: --settled says that the transaction TX moved the money, --unused
-that none ever will. It is recorded as assumed, with your name. An authorization
-that is still valid can still move money: --unused is refused until it is dead.`,
-		Example: `  canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --settled 0x5f…e1 --reason "seen on the explorer"
-  canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --reason "nonce is unused, finalized"`,
+		Long: `Resolve ends the hold of a payment by a person's word: --settled says that the
+transaction TX moved the money, --unused that none ever will, so that the caps
+get it back. It is for payments that are in_doubt or needs_operator, and for
+claimed ones: there the seller says that it was paid, and --unused needs
+--despite-claim too. In every other state there is nothing to say.
+
+An authorization that is still valid can still move money: --unused is refused
+until it is dead. What you say is recorded as assumed, with your name, which is
+never that of the agent.`,
+		Example: `  canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --settled 0x9b1c4e0d7f2a6b8c3d5e9f0a1b2c4d6e8f7a5b3c1d0e2f4a6b8c9d7e5f3a1b0c --reason "seen on the explorer"
+  canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --reason "nonce is unused, finalized"
+  canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --despite-claim --reason "no such tx, nonce is unused, finalized"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return a.resolve(c, args[0], r) },
 	}
 	c.Flags().StringVar(&r.settled, "settled", "", "the transaction `TX` moved the money")
 	c.Flags().BoolVar(&r.unused, "unused", false, "it never moved and cannot move any more")
+	c.Flags().BoolVar(&r.despite, "despite-claim", false, "with --unused: also where the seller says that it was paid")
 	c.Flags().StringVar(&r.reason, "reason", "", "`TEXT`: how you know")
 	c.Flags().StringVar(&r.by, "by", me(), "`NAME` of who says so")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "do not ask for confirmation")
@@ -51,6 +59,8 @@ func (a *app) resolve(c *cobra.Command, id string, r *resolve) error {
 		return usage(c, errors.New("say either --settled TX or --unused"))
 	case r.settled != "" && !txHash.MatchString(r.settled):
 		return usage(c, errors.New("--settled: a transaction is 0x and 64 hex digits"))
+	case r.despite && !r.unused:
+		return usage(c, errors.New("--despite-claim goes with --unused"))
 	case r.by == "" || r.reason == "":
 		return usage(c, errors.New("--by and --reason: say who you are and how you know"))
 	}
@@ -63,6 +73,9 @@ func (a *app) resolve(c *cobra.Command, id string, r *resolve) error {
 	if err != nil {
 		return err
 	}
+	if err := notAgent(r.by, e.Agent); err != nil {
+		return usage(c, err)
+	}
 	ch := ledger.Change{
 		ID: e.ID, Version: e.Version, To: ledger.ExpiredUnused, By: ledger.ByOperator, Now: a.now(),
 		Note: r.reason, Assumed: true, Who: r.by,
@@ -72,17 +85,19 @@ func (a *app) resolve(c *cobra.Command, id string, r *resolve) error {
 		receipt.TxHash = r.settled
 		ch.To, ch.Receipt = ledger.Settled, &receipt
 	}
-	if err := resolvable(e, ch, a); err != nil {
-		return err
+	if !ledger.Legal(e.State, ch.To, ledger.ByOperator) {
+		return fmt.Errorf("payment %s is %s: an operator has a say where it is in_doubt, needs_operator or claimed", e.ID, e.State)
 	}
 	if !a.json {
 		a.fields("payment", string(e.ID), "state", e.State.String(), "agent", e.Agent, "for", what(e.Terms), "cost", e.Cost.String(), "valid until", moment(e.ValidBefore))
+		a.fields(cameBack(e)...)
 	}
-	question := fmt.Sprintf("Record that %s was never spent, and give it back to the caps?", e.Cost)
-	if !r.unused {
-		question = fmt.Sprintf("Record that %s was spent by %s?", e.Cost, r.settled)
+	if r.unused {
+		if err := a.spendable(e, r.despite); err != nil {
+			return err
+		}
 	}
-	if err := a.confirm(c.Context(), r.yes, question); err != nil {
+	if err := a.confirm(c.Context(), r.yes, r.question(e)); err != nil {
 		return err
 	}
 	done, err := s.Advance(c.Context(), ch)
@@ -96,12 +111,36 @@ func (a *app) resolve(c *cobra.Command, id string, r *resolve) error {
 	return nil
 }
 
-// resolvable tells why ch cannot be.
-func resolvable(e ledger.Entry, ch ledger.Change, a *app) error {
-	if !ledger.Legal(e.State, ch.To, ledger.ByOperator) {
-		return fmt.Errorf("payment %s is %s: there is nothing for an operator to say", e.ID, e.State)
+// question is what an operator confirms.
+func (r *resolve) question(e ledger.Entry) string {
+	switch {
+	case !r.unused:
+		return fmt.Sprintf("Record that %s was spent by %s?", e.Cost, r.settled)
+	case e.State == ledger.Claimed:
+		return fmt.Sprintf("The seller says that it was paid (%s). Record all the same that %s was never spent, and give it back to the caps?", claimed(e), e.Cost)
 	}
-	if ch.To == ledger.ExpiredUnused && a.now().Before(e.ValidBefore) {
+	return fmt.Sprintf("Record that %s was never spent, and give it back to the caps?", e.Cost)
+}
+
+// claimed is the seller's claim in a few words.
+func claimed(e ledger.Entry) string {
+	words := "claim: " + e.Receipt.Claim.String()
+	if e.Receipt.TxHash != "" {
+		words += ", tx " + show(e.Receipt.TxHash, 100)
+	}
+	if e.HTTP != 0 {
+		words += fmt.Sprintf(", HTTP %d", e.HTTP)
+	}
+	return words
+}
+
+// spendable tells why e cannot be called unused.
+func (a *app) spendable(e ledger.Entry, despite bool) error {
+	switch {
+	case e.State == ledger.Claimed && !despite:
+		return exit{codeUsage, fmt.Errorf("the seller says that payment %s was paid (%s): look for it on the chain first. "+
+			"If it never moved and never can, add --despite-claim; the caps get %s back", e.ID, claimed(e), e.Cost)}
+	case a.now().Before(e.ValidBefore):
 		return fmt.Errorf("payment %s can still move money until %s: wait until then", e.ID, moment(e.ValidBefore))
 	}
 	return nil

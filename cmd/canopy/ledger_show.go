@@ -82,7 +82,7 @@ func (a *app) printEntry(e ledger.Entry, events []ledger.Event, ruling string) {
 	}
 	a.printf("\nWhat came back\n")
 	a.printOutcome(e)
-	a.printf("\nNext\n  %s\n", whatNext(e))
+	a.printf("\nNext\n  %s\n", a.whatNext(e))
 	a.printf("\nRecord\n")
 	rows := make([][]string, len(events))
 	for i, ev := range events {
@@ -92,6 +92,21 @@ func (a *app) printEntry(e ledger.Entry, events []ledger.Event, ruling string) {
 }
 
 func (a *app) printOutcome(e ledger.Entry) {
+	came := cameBack(e)
+	if e.HTTP == 0 && e.Receipt.Claim == payment.ClaimNone && e.Note == "" && e.Receipt.TxHash == "" {
+		a.printf("  Nothing.\n")
+		came = nil
+	}
+	came = append([]string{"outcome", moment(e.OutcomeAt)}, came...)
+	came = append(came, "note", e.Note, "spent at", moment(e.SpentAt), "evidence", assumed(e))
+	for i := 0; i < len(came); i += 2 {
+		came[i] = "  " + came[i]
+	}
+	a.fields(came...)
+}
+
+// cameBack are the names and values of what the seller said of e.
+func cameBack(e ledger.Entry) []string {
 	status := ""
 	if e.HTTP != 0 {
 		status = fmt.Sprintf("HTTP %d", e.HTTP)
@@ -103,15 +118,10 @@ func (a *app) printOutcome(e ledger.Entry) {
 	if e.Receipt.Claim != payment.ClaimNone {
 		claim = e.Receipt.Claim.String()
 	}
-	if e.HTTP == 0 && claim == "" && e.Note == "" && e.Receipt.TxHash == "" {
-		a.printf("  Nothing.\n")
-		return
+	return []string{
+		"answer", status, "seller claims", claim, "tx", e.Receipt.TxHash,
+		"seller's code", e.Receipt.Code, "seller's words", e.Receipt.Message,
 	}
-	a.fields(
-		"  outcome", moment(e.OutcomeAt), "  answer", status, "  seller claims", claim, "  tx", e.Receipt.TxHash,
-		"  seller's code", e.Receipt.Code, "  seller's words", e.Receipt.Message, "  note", e.Note,
-		"  spent at", moment(e.SpentAt), "  evidence", assumed(e),
-	)
 }
 
 func times(n int) string {
@@ -132,8 +142,9 @@ func assumed(e ledger.Entry) string {
 }
 
 // whatNext tells what will happen to e, and when.
-func whatNext(e ledger.Entry) string {
+func (a *app) whatNext(e ledger.Entry) string {
 	held := e.Cost.String()
+	resolve := a.command(fmt.Sprintf("ledger resolve %s --unused --reason \"it never moved\"", e.ID)) + ", or --settled TX"
 	dead := !time.Now().Before(e.ValidBefore)
 	switch e.State {
 	case ledger.PendingApproval:
@@ -152,11 +163,11 @@ func whatNext(e ledger.Entry) string {
 		case e.Watched:
 			return held + " stays held until the chain shows the transfer, or that it can never move."
 		case !dead:
-			return fmt.Sprintf("It can still be settled until %s; until then the same call sends the same bytes. Afterwards %s counts as spent, unless an operator knows better: canopy ledger resolve %s", moment(e.ValidBefore), held, e.ID)
+			return fmt.Sprintf("It can still be settled until %s; until then the same call sends the same bytes. Afterwards %s counts as spent, unless an operator knows better, and says so then: %s", moment(e.ValidBefore), held, resolve)
 		}
-		return fmt.Sprintf("Its bytes are dead. %s counts as spent, unless an operator knows better: canopy ledger resolve %s. An equal call is a new payment from %s.", held, e.ID, moment(e.SafeAfter()))
+		return fmt.Sprintf("Its bytes are dead. %s counts as spent, unless an operator knows better: %s. An equal call is a new payment from %s.", held, resolve, moment(e.SafeAfter()))
 	case ledger.NeedsOperator:
-		return held + " stays held until an operator decides: canopy ledger resolve " + string(e.ID)
+		return held + " stays held until an operator decides: " + resolve
 	case ledger.Settled:
 		return "Nothing: it is settled."
 	}
