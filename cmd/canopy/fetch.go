@@ -44,7 +44,11 @@ policy allows it, it pays and prints the answer. Nothing is paid twice: the same
 answered by that one.
 
 An answer after payment exits 0 with a status of 2xx or 3xx, else 6 with a
-receipt and 5 without.`,
+receipt and 5 without.
+
+-o writes over none of the configuration, the keystore, the ledger with the files
+beside it, and what is in [ledger] state_dir. Of these -d @FILE sends the
+configuration only, and it does not send the environment of a process.`,
 		Example: `  canopy fetch https://feed.example/depth/btc-usd
   canopy fetch -d '{"symbol":"btc-usd"}' -H 'content-type: application/json' https://feed.example/query
   canopy fetch https://feed.example/report.pdf -o report.pdf --max-price 0.50 --key report-7
@@ -86,24 +90,24 @@ func (f *fetch) run(c *cobra.Command, rawURL string) error {
 		return err
 	}
 	defer cancel()
-	req, err := f.request.build(ctx, rawURL, f.in)
-	if err != nil {
-		return usage(c, err)
-	}
 	file, err := f.load()
 	if err != nil {
 		return err
 	}
+	req, err := f.request.build(ctx, rawURL, f.in, own{file})
+	if err != nil {
+		return usage(c, err)
+	}
+	out, err := f.open(own{file})
+	if err != nil {
+		return err
+	}
+	defer out.close()
 	client, err := f.client(ctx, file)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	out, err := f.open()
-	if err != nil {
-		return err
-	}
-	defer out.close()
 	if f.wait > 0 {
 		f.note("Should a person have to approve this, it waits for %s.", f.wait)
 	}

@@ -19,7 +19,7 @@ type output struct {
 
 // open prepares the place for the body before anything is paid. A file that is
 // there keeps its content until an answer arrives.
-func (f *fetch) open() (*output, error) {
+func (f *fetch) open(o own) (*output, error) {
 	switch {
 	case f.output == "-":
 		return &output{w: f.out}, nil
@@ -27,6 +27,9 @@ func (f *fetch) open() (*output, error) {
 		return &output{w: &screen{w: f.out}}, nil
 	case f.output == "":
 		return &output{w: f.out}, nil
+	}
+	if err := o.writable(f.output); err != nil {
+		return nil, exit{codeUsage, fmt.Errorf("-o: nothing was sent: %w", err)}
 	}
 	_, err := os.Lstat(f.output)
 	made := os.IsNotExist(err)

@@ -33,7 +33,7 @@ func (r *requestFlags) register(fl *pflag.FlagSet) {
 }
 
 // build makes the request. Its body can be sent again.
-func (r *requestFlags) build(ctx context.Context, rawURL string, in io.Reader) (*http.Request, error) {
+func (r *requestFlags) build(ctx context.Context, rawURL string, in io.Reader, o own) (*http.Request, error) {
 	method := r.method
 	switch {
 	case method == "" && r.head:
@@ -48,7 +48,7 @@ func (r *requestFlags) build(ctx context.Context, rawURL string, in io.Reader) (
 		if r.head {
 			return nil, errors.New("-I and -d: a request for headers has no data")
 		}
-		b, err := r.data.read(in)
+		b, err := r.data.read(in, o)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (d *dataFlags) given() bool { return len(d.parts) > 0 }
 func (d *dataFlags) flag(file, strip bool) pflag.Value { return &dataFlag{d, file, strip} }
 
 // read puts the parts together.
-func (d *dataFlags) read(in io.Reader) ([]byte, error) {
+func (d *dataFlags) read(in io.Reader, o own) ([]byte, error) {
 	var out []byte
 	for i, p := range d.parts {
 		if i > 0 {
@@ -135,7 +135,7 @@ func (d *dataFlags) read(in io.Reader) ([]byte, error) {
 		var err error
 		if name == "-" {
 			b, err = io.ReadAll(in)
-		} else {
+		} else if err = o.sendable(name); err == nil {
 			b, err = os.ReadFile(name)
 		}
 		if err != nil {
