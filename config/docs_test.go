@@ -20,8 +20,8 @@ func TestDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(f.Notes) != 6 {
-			t.Errorf("notes %q", f.Notes)
+		if len(f.Notes) != 2 || len(f.Warnings) != 0 {
+			t.Errorf("notes %q, warnings %q", f.Notes, f.Warnings)
 		}
 	}
 }

@@ -24,7 +24,8 @@ func ExampleFile_notes() {
 	file, err := config.Parse("canopy.toml", []byte(`
 [[chain]]
 id = "base"
-rpc = ["https://rpc.example"]
+rpc = ["https://rpc.example", "https://rpc.example.org"]
+max_gas = "0.0005"
 [policy.default]
 caps = ["$5 / 24h"]
 `))
@@ -36,5 +37,5 @@ caps = ["$5 / 24h"]
 		fmt.Println(note)
 	}
 	// Output:
-	// chain[0].rpc: has no effect in this version: no chain is asked yet, so that holds end by the clock
+	// chain[0].max_gas: has no effect in this version: direct transfers go through a facilitator, which pays the gas
 }

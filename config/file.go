@@ -66,7 +66,7 @@ type Treasury struct {
 type Ledger struct {
 	Path       string // of the SQLite file; canopy.db beside the configuration by default
 	StateDir   string // what remembers ledgers; $XDG_STATE_HOME/canopy by default
-	ForeignUse string // freeze or warn; not used by this version
+	ForeignUse string // freeze or warn; freeze where empty
 }
 
 // Chain is one [[chain]].
@@ -128,7 +128,7 @@ func Parse(path string, b []byte) (*File, error) {
 		dir := filepath.Dir(path)
 		f.treasury(d, dir)
 		f.ledger(d, dir)
-		f.chains(d)
+		f.chainTables(d)
 		f.assets(d)
 		f.network(d)
 		p, err := policy.Parse(path, b, tables...)

@@ -81,7 +81,7 @@ proxy = "http://127.0.0.1:3128"
 	if diff := cmp.Diff([]string{"127.0.0.0/8", "::1/128", "10.0.0.1/32"}, private); diff != "" {
 		t.Errorf("allow_private (-want +got):\n%s", diff)
 	}
-	if len(f.Assets.On("eip155:31337")) != 1 || len(f.Warnings) != 0 || len(f.Notes) != 3 || f.Policy == nil {
+	if len(f.Assets.On("eip155:31337")) != 1 || len(f.Warnings) != 0 || len(f.Notes) != 1 || f.Policy == nil {
 		t.Errorf("assets %v, warnings %q, notes %q", f.Assets.On("eip155:31337"), f.Warnings, f.Notes)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/internal/dial"
@@ -18,8 +19,9 @@ import (
 // Client is a canopy.Client together with the ledger that was opened for it.
 type Client struct {
 	*canopy.Client
-	Store ledger.Store
-	File  *File
+	Store  ledger.Store
+	File   *File
+	Chains []canopy.Chain // those of [[chain]] that can be asked
 
 	transport *http.Transport
 }
@@ -33,7 +35,7 @@ func (c *Client) Close() error {
 
 // Open returns a client that pays for agent, "default" where agent is empty: it
 // reads the key, opens the ledger, and dials what [network] allows. It contacts
-// nobody. The caller closes it.
+// nobody: chains are asked from the first payment on. The caller closes it.
 func (f *File) Open(ctx context.Context, agent string) (*Client, error) {
 	key, err := f.Signer(ctx)
 	if err != nil {
@@ -94,6 +96,19 @@ func (v *View) CheckURL(ctx context.Context, rawURL string, opts ...canopy.Optio
 	return v.client.CheckURL(ctx, rawURL, opts...)
 }
 
+// Chains are those of [[chain]] that can be asked.
+func (v *View) Chains() []canopy.Chain { return v.client.Chains }
+
+// Reconcile is canopy.Client.Reconcile, which needs no key.
+func (v *View) Reconcile(ctx context.Context) (canopy.Reconciliation, error) {
+	return v.client.Reconcile(ctx)
+}
+
+// ReconcileEvery is canopy.Client.ReconcileEvery.
+func (v *View) ReconcileEvery(ctx context.Context, d time.Duration, each func(canopy.Reconciliation, error)) error {
+	return v.client.ReconcileEvery(ctx, d, each)
+}
+
 // Preview is canopy.Client.Preview.
 func (v *View) Preview(ctx context.Context, t canopy.Transfer) (canopy.Result, error) {
 	return v.client.Preview(ctx, t)
@@ -117,7 +132,16 @@ func (f *File) openLedger(account payment.Address) (ledger.Store, error) {
 }
 
 func (f *File) client(key payment.Signer, account payment.Address, agent string) (*Client, error) {
-	rail, err := x402.New(x402.Config{Assets: f.Assets, Chains: f.railChains()})
+	transport := dial.Config{AllowPrivate: f.Network.AllowPrivate, Proxy: f.Network.Proxy}.Transport()
+	chains, err := f.chains(transport)
+	if err != nil {
+		return nil, err
+	}
+	facilitators, err := f.facilitators(transport)
+	if err != nil {
+		return nil, err
+	}
+	rail, err := x402.New(x402.Config{Assets: f.Assets, Chains: f.railChains(), Facilitators: facilitators})
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
@@ -125,15 +149,18 @@ func (f *File) client(key payment.Signer, account payment.Address, agent string)
 	if err != nil {
 		return nil, err
 	}
-	transport := dial.Config{AllowPrivate: f.Network.AllowPrivate, Proxy: f.Network.Proxy}.Transport()
+	foreign := canopy.FreezeOnForeignUse
+	if f.Ledger.ForeignUse == "warn" {
+		foreign = canopy.WarnOnForeignUse
+	}
 	c, err := canopy.New(canopy.Config{
-		Agent: agent, Treasury: canopy.Treasury{Signer: key}, Policy: f.Policy, Store: store,
+		Agent: agent, Treasury: canopy.Treasury{Signer: key, Chains: chains}, Policy: f.Policy, Store: store, ForeignUse: foreign,
 		Rails: []canopy.Rail{rail}, Transport: transport, Now: f.Now, Logger: f.Logger,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("config: %w", err), store.Close())
 	}
-	return &Client{Client: c, Store: store, File: f, transport: transport}, nil
+	return &Client{Client: c, Store: store, File: f, Chains: chains, transport: transport}, nil
 }
 
 // railChains are the chains that the x402 rail may pay on: Base and its test

@@ -51,9 +51,7 @@ func (f *File) ledger(d *document, dir string) {
 		t.problem("url_env", "Postgres is not in this version: keep the ledger in a file, as path")
 	}
 	switch f.Ledger.ForeignUse {
-	case "":
-	case "freeze", "warn":
-		f.note("ledger.foreign_use", "nonces that this ledger did not sign are not looked for yet")
+	case "", "freeze", "warn":
 	default:
 		t.problem("foreign_use", `is "freeze" or "warn"`)
 	}
@@ -86,7 +84,7 @@ func (f *File) note(key, text string) {
 	f.Notes = append(f.Notes, key+": has no effect in this version: "+text)
 }
 
-func (f *File) chains(d *document) {
+func (f *File) chainTables(d *document) {
 	seen := map[payment.ChainID]string{}
 	for _, t := range d.tables("chain") {
 		c := Chain{
@@ -104,6 +102,9 @@ func (f *File) chains(d *document) {
 		}
 		if s := t.text("facilitator"); s != "" && f.httpURL(t, "facilitator", s) {
 			c.Facilitator = s
+			if u, err := url.Parse(s); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
+				t.problem("facilitator", "is plain http: what it is sent is for its eyes only, use https")
+			}
 		}
 		if c.FacilitatorHeadersEnv != "" && !t.has("facilitator") {
 			t.problem("facilitator_headers_env", "belongs to a facilitator, and none is named: add facilitator")
@@ -123,16 +124,21 @@ func (f *File) chains(d *document) {
 }
 
 func (f *File) noteChain(t *table, c Chain) {
-	for _, key := range []string{"rpc", "rpc_env"} {
+	for _, key := range []string{"max_gas", "gas_per_day"} {
 		if t.has(key) {
-			f.note(join(t.path, key), "no chain is asked yet, so that holds end by the clock")
+			f.note(join(t.path, key), "direct transfers go through a facilitator, which pays the gas")
 		}
 	}
-	for _, key := range []string{"facilitator", "max_gas", "gas_per_day"} {
-		if t.has(key) {
-			f.note(join(t.path, key), "there are no direct transfers yet")
+	for i, s := range c.RPC {
+		if u, err := url.Parse(s); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
+			f.Warnings = append(f.Warnings, fmt.Sprintf("%s.rpc[%d]: is plain http: whoever is on the way can answer in its place", t.path, i))
 		}
 	}
+}
+
+func loopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
 // chainID reads a chain by CAIP-2 or by the name of one that is known.
