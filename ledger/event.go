@@ -31,19 +31,21 @@ func newEvent(e *Entry, from State, by Actor, at time.Time, data []byte) *Event 
 	return ev
 }
 
-// event is newEvent by the client, which keeps all of e: what the first event
+// record is newEvent by the client, which keeps all of e: what the first event
 // of a payment keeps, and the one that authorizes it. It writes what is hashed
-// and what is kept in one piece.
-func (s *Scratch) event(e *Entry, from State, at time.Time) *Event {
-	ev := &Event{Payment: e.ID, Seq: e.Version, At: at, From: from, To: e.State, By: ByClient, Prev: e.Head}
+// and what is kept in one piece, and is good until the next.
+func (s *Scratch) record(e *Entry, from State, at time.Time) *Event {
+	ev := &s.event
+	*ev = Event{Payment: e.ID, Seq: e.Version, At: at, From: from, To: e.State, By: ByClient, Prev: e.Head}
 	b := ev.begin(s.bytes[:0], 0)
 	start := len(b)
 	r := record{append(b, '{')}
 	r.entry(e)
 	b = r.done()
 	binary.BigEndian.PutUint32(b[start-4:], uint32(len(b)-start))
-	ev.Data = append(make([]byte, 0, len(b)-start), b[start:]...)
+	end := len(b)
 	b = append(b, ev.Prev[:]...)
+	ev.Data = b[start:end:end]
 	ev.Hash = sha256.Sum256(b)
 	e.Head = ev.Hash
 	s.bytes = b

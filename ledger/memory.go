@@ -40,14 +40,24 @@ var (
 
 // Options are those of NewMemory. The zero value is that of a real clock.
 type Options struct {
-	Now     func() time.Time     // the store's own clock; time.Now where nil
-	Elapsed func() time.Duration // its monotonic time; see NewClock
+	Now func() time.Time // the store's own clock; time.Now where nil
+
+	// Elapsed is the time that has passed since any fixed instant, by which a
+	// jump of Now is seen. It goes on while the machine sleeps. nil is the time
+	// since the machine's boot where Now is nil too, and else no jump is seen.
+	Elapsed func() time.Duration
+
+	// Boot names the instant that Elapsed counts from: handles of a ledger
+	// that give the same name see a jump together, one that was opened after
+	// it among them. Where it is empty each sees only what it lives through.
+	// It is not read where Elapsed is nil.
+	Boot string
 }
 
 // NewMemory returns an empty ledger in memory. Its payments have one owner, the
 // process.
 func NewMemory(o Options) *Memory {
-	m := &Memory{clock: NewClock(o.Now, o.Elapsed), owner: rand.Text(), book: &book{}}
+	m := &Memory{clock: NewClock(o), owner: rand.Text(), book: &book{}}
 	m.tx.init()
 	return m
 }
@@ -141,12 +151,7 @@ func (m *Memory) Events(ctx context.Context, id payment.ID) ([]Event, error) {
 	if !ok {
 		return nil, ErrNotFound
 	}
-	out := make([]Event, len(r.events))
-	for i, ev := range r.events {
-		out[i] = *ev
-		out[i].Data = slices.Clone(ev.Data)
-	}
-	return out, nil
+	return r.events(), nil
 }
 
 // Use is that of Store.
@@ -229,11 +234,7 @@ func (m *Memory) Verify(ctx context.Context) (Report, error) {
 	defer m.mu.Unlock()
 	v := NewVerification(m.tx.marks)
 	for _, r := range m.tx.order {
-		events := make([]Event, len(r.events))
-		for i, ev := range r.events {
-			events[i] = *ev
-		}
-		v.Payment(r.e, events)
+		v.Payment(r.e, r.events())
 	}
 	for key, n := range m.tx.counters {
 		v.Counter(key, *n)

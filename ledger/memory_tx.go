@@ -14,6 +14,7 @@ type memoryTx struct {
 
 	entries   map[payment.ID]*row
 	order     []*row // by first commit
+	shelf     shelf
 	keys      map[keyName]*row
 	equal     map[callName][]*row   // those with an AnswersUntil
 	transfers map[callName][]*row   // authorized direct transfers
@@ -132,7 +133,7 @@ func (t *memoryTx) Insert(e *Entry, ev *Event) error {
 	if _, ok := t.entries[e.ID]; ok || t.taken(e, nil) {
 		return ErrTaken
 	}
-	r := newRow(e, ev)
+	r := t.shelf.row(e, ev)
 	t.entries[e.ID] = r
 	t.order = append(t.order, r)
 	t.index(r, nil, e)
@@ -150,7 +151,7 @@ func (t *memoryTx) Update(e *Entry, ev *Event) error {
 	}
 	was := r.e
 	r.e = e
-	r.events = append(r.events, ev)
+	r.later = append(r.later, t.shelf.keep(ev))
 	t.index(r, was, e)
 	return nil
 }

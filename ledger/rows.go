@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"slices"
+
 	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
 )
@@ -8,19 +10,58 @@ import (
 // row is one payment. e is replaced, never changed.
 type row struct {
 	e      *Entry
-	events []*Event
+	first  Event
+	later  []Event
 	payees []payment.Address
 
-	first [1]*Event          // what events begins in
 	payee [1]payment.Address // what payees is in, where it is one
 	place [2]uint32          // in the sets that the row is in
 }
 
-func newRow(e *Entry, ev *Event) *row {
-	r := &row{e: e}
-	r.events = append(r.first[:0], ev)
+// events are copies of r's, oldest first.
+func (r *row) events() []Event {
+	out := append(append(make([]Event, 0, 1+len(r.later)), r.first), r.later...)
+	for i := range out {
+		out[i].Data = slices.Clone(out[i].Data)
+	}
+	return out
+}
+
+// shelf is room for rows and for what events keep, cut from pieces that hold
+// many: a Memory forgets neither.
+type shelf struct {
+	rows []row
+	data []byte
+}
+
+const (
+	shelfRows = 32
+	shelfData = 16 << 10
+)
+
+// row is a new one.
+func (s *shelf) row(e *Entry, ev *Event) *row {
+	if len(s.rows) == 0 {
+		s.rows = make([]row, shelfRows)
+	}
+	r := &s.rows[0]
+	s.rows = s.rows[1:]
+	r.e, r.first = e, s.keep(ev)
 	r.payees = payeesOf(r.payee[:0], e.Terms.Recipients)
 	return r
+}
+
+// keep is ev with Data of its own.
+func (s *shelf) keep(ev *Event) Event {
+	kept := *ev
+	n := len(ev.Data)
+	if n > cap(s.data)-len(s.data) {
+		s.data = make([]byte, 0, max(n, shelfData))
+	}
+	start := len(s.data)
+	s.data = append(s.data, ev.Data...)
+	kept.Data = s.data[start : start+n : start+n]
+	return kept
 }
 
 // facts are those of r.e.

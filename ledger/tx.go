@@ -27,8 +27,9 @@ import (
 // other than by ErrTaken or ErrNotFound, is the step worthless: the store
 // rolls back the step (by a savepoint, its memory included) or the whole batch.
 //
-// Entries, approvals and events that go in or come out are never changed
-// afterwards by either side: whoever wants to change one copies it first.
+// Entries and approvals that go in or come out are never changed afterwards by
+// either side: whoever wants to change one copies it first. An event and its
+// Data are good for the call that they go in by.
 // Instants are UTC and whole microseconds. Text of any content may come in
 // (keys, hosts, agents, IDs) and is only ever a parameter.
 type Tx interface {
@@ -51,8 +52,9 @@ type ClockTx interface {
 
 // Seen is how far the ledger's time has come.
 type Seen struct {
-	At   time.Time // no earlier instant is stamped
-	Acks int64     // how often an operator acknowledged a clock
+	At     time.Time // no earlier instant is stamped
+	Acks   int64     // how often an operator acknowledged a clock
+	Anchor Anchor    // what the clocks of this boot are held against; stored whole
 }
 
 // EntryTx reads and writes payments.
@@ -257,5 +259,6 @@ type Env struct {
 // Scratch is memory for the steps of one handle. The zero value is ready.
 type Scratch struct {
 	count counting
-	bytes []byte // of an event
+	event Event
+	bytes []byte // event.Data is in them
 }
