@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("free: %s", r.out)
 	}
 	r = w.want(3, "check", w.url+"/dear", "--json")
-	wantKeys(t, r, keys+" reason")
+	wantKeys(t, r, keys+" reason code reasons")
 	if v := r.object(t); v["status"] != "pending_approval" || v["reason"] != "Amount $1.50 exceeds approval threshold of $1" {
 		t.Errorf("got %s", r.out)
 	}

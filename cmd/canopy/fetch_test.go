@@ -80,7 +80,7 @@ func TestFetchPendingThenApproved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testPolicy, route("GET /dear", 150*payment.Cent))
 	r := w.want(3, "fetch", w.url+"/dear", "--purpose", "the report", "--json")
-	wantKeys(t, r, "status approval_id transaction_id recipient_name amount_usd expires_at chat_approval_enabled message")
+	wantKeys(t, r, "status approval_id transaction_id recipient_name amount_usd expires_at chat_approval_enabled message code reasons")
 	v := r.object(t)
 	id := v["approval_id"].(string)
 	if v["status"] != "pending_approval" || v["amount_usd"] != json.Number("1.50") || v["chat_approval_enabled"] != false || v["recipient_name"] != "127.0.0.1" {
@@ -151,7 +151,7 @@ func TestFetchWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testPolicy, route("GET /dear", 150*payment.Cent), route("GET /other", 120*payment.Cent))
 	r := w.want(3, "fetch", w.url+"/dear", "--wait", "50ms", "--json")
-	wantKeys(t, r, "status approval_id reason")
+	wantKeys(t, r, "status approval_id reason code reasons")
 	if v := r.object(t); v["status"] != "approval_timeout" {
 		t.Errorf("got %s", r.out)
 	}
@@ -175,7 +175,7 @@ func TestFetchWaits(t *testing.T) {
 	go func() { defer close(done); rule("deny") }()
 	r = w.want(4, "fetch", w.url+"/other", "--wait", "20s", "--json")
 	<-done
-	wantKeys(t, r, "status approval_id reason")
+	wantKeys(t, r, "status approval_id reason code reasons")
 	if v := r.object(t); v["status"] != "denied" || !strings.Contains(v["reason"].(string), "not now") {
 		t.Errorf("got %s", r.out)
 	}
@@ -185,7 +185,7 @@ func TestFetchDenied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testPolicy, route("GET /dear", 250*payment.Cent), route("GET /cent", payment.Cent), route("GET /dollar", payment.Dollar))
 	r := w.want(4, "fetch", w.url+"/dear", "--json")
-	wantKeys(t, r, "status reason transaction_id")
+	wantKeys(t, r, "status reason transaction_id code reasons")
 	if v := r.object(t); v["status"] != "denied" {
 		t.Errorf("got %s", r.out)
 	}

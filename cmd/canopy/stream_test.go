@@ -131,12 +131,12 @@ func TestPreview(t *testing.T) {
 		t.Errorf("got %s", r.out)
 	}
 	r = w.want(3, "preview", to, "$1.50", "--chain", "base-sepolia", "--json")
-	wantKeys(t, r, "status approvalId reason dryRun")
+	wantKeys(t, r, "status approvalId reason dryRun code reasons")
 	if v := r.object(t); v["status"] != "pending_approval" || v["approvalId"] != nil || v["reason"] != "Amount $1.50 exceeds approval threshold of $1" {
 		t.Errorf("got %s", r.out)
 	}
 	r = w.want(4, "preview", to, "5", "--json")
-	wantKeys(t, r, "status reason dryRun")
+	wantKeys(t, r, "status reason dryRun code reasons")
 	contains(t, w.want(4, "preview", canopytest.Address("stranger").String(), "0.10").out, "denied", "because")
 	if len(w.entries()) != 0 {
 		t.Error("a preview left something in the ledger")

@@ -20,6 +20,10 @@ type Check struct {
 	Realm       *string      `json:"realm"`
 	Cached      bool         `json:"cached"`
 	Reason      string       `json:"reason,omitempty"`
+
+	// Where it is not allowed.
+	Code    string   `json:"code,omitempty"`
+	Reasons []Reason `json:"reasons,omitempty"`
 }
 
 // Recipient is who would be paid.
@@ -32,6 +36,9 @@ type Recipient struct {
 // CheckOf is the shape of c.
 func CheckOf(c canopy.Check) Check {
 	out := Check{Status: c.Status.String(), Cached: c.Cached, Reason: plaintext.Clean(c.Reason, maxText)}
+	if c.Status != canopy.Allowed {
+		out.Code, out.Reasons = c.Code, reasonsOf(c.Reasons)
+	}
 	if c.Rail == "" {
 		if c.Status == canopy.Allowed {
 			out.AmountUSD = new(payment.USD)

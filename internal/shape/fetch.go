@@ -77,6 +77,8 @@ type FetchPending struct {
 	ChatApprovalEnabled bool               `json:"chat_approval_enabled"`
 	Message             string             `json:"message"`
 }
+	Code                string             `json:"code"` // of the reason that the message tells
+	Reasons             []FetchReason      `json:"reasons"`
 
 // FetchEnded is canopy_fetch's result where it waited for a person and got no
 // approval: denied, expired or approval_timeout.
@@ -85,6 +87,8 @@ type FetchEnded struct {
 	ApprovalID payment.ApprovalID `json:"approval_id"`
 	Reason     string             `json:"reason"`
 }
+	Code       string             `json:"code"`
+	Reasons    []FetchReason      `json:"reasons"`
 
 // FetchDenied is canopy_fetch's result where the policy said no.
 type FetchDenied struct {
@@ -92,6 +96,9 @@ type FetchDenied struct {
 	Reason        string      `json:"reason"`
 	TransactionID *payment.ID `json:"transaction_id"` // null where nothing was recorded
 }
+
+	Code    string        `json:"code"`
+	Reasons []FetchReason `json:"reasons"`
 
 // FetchFailure is canopy_fetch's result where there is no answer and no
 // decision.
@@ -126,13 +133,14 @@ func FetchError(err error, c FetchCall) any {
 
 func (c FetchCall) pending(r canopy.Result) any {
 	if c.Waited {
-		return FetchEnded{"approval_timeout", r.ApprovalID, "Nobody has decided yet: the approval stays pending. " + r.Reason}
+		return FetchEnded{"approval_timeout", r.ApprovalID, "Nobody has decided yet: the approval stays pending. " + r.Reason, r.Code, fetchReasons(r.Reasons)}
 	}
 	return FetchPending{
 		Status: canopy.PendingApproval.String(), ApprovalID: r.ApprovalID, TransactionID: r.PaymentID,
 		RecipientName: c.Host, AmountUSD: cost(r), ExpiresAt: at(r.ExpiresAt),
 		ChatApprovalEnabled: c.Chat, Message: c.message(r),
 	}
+		Code: r.Code, Reasons: fetchReasons(r.Reasons),
 }
 
 func (c FetchCall) message(r canopy.Result) string {
@@ -145,12 +153,13 @@ func (c FetchCall) message(r canopy.Result) string {
 func (c FetchCall) denied(err *canopy.DeniedError) any {
 	r := err.Result
 	switch {
+	reasons := fetchReasons(r.Reasons)
 	case r.State == ledger.Rejected && r.ApprovalID != "":
-		return FetchEnded{"denied", r.ApprovalID, r.Reason}
+		return FetchEnded{"denied", r.ApprovalID, r.Reason, r.Code, reasons}
 	case r.State == ledger.ApprovalExpired && r.ApprovalID != "":
-		return FetchEnded{"expired", r.ApprovalID, r.Reason}
+		return FetchEnded{"expired", r.ApprovalID, r.Reason, r.Code, reasons}
 	}
-	return FetchDenied{canopy.Denied.String(), reason(err), orNull(r.PaymentID)}
+	return FetchDenied{canopy.Denied.String(), reason(err), orNull(r.PaymentID), r.Code, reasons}
 }
 
 // reason is the denial, and what lies behind it where that tells more.

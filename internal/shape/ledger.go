@@ -4,7 +4,6 @@ import (
 	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
-	"github.com/canopy-go/canopy/policy"
 )
 
 // Payee is a recipient and what it gets.
@@ -83,24 +82,6 @@ func ApprovalItemOf(a ledger.Approval) ApprovalItem {
 		DecidedBy: orNull(a.By), Via: orNull(a.Via), Comment: said(a.Comment, maxText), UsedAt: at(a.UsedAt),
 		Terms: termsOf(a.Terms, a.TermsHash),
 	}
-}
-
-// Reason is one rule's opinion.
-type Reason struct {
-	Status string `json:"status"`
-	Code   string `json:"code"`
-	Text   string `json:"text"`
-	Rule   string `json:"rule,omitempty"`
-	Scope  string `json:"scope,omitempty"`
-	Until  *Time  `json:"until,omitempty"`
-}
-
-func reasonsOf(reasons []policy.Reason) []Reason {
-	out := make([]Reason, len(reasons))
-	for i, r := range reasons {
-		out[i] = Reason{r.Status.String(), r.Code, plaintext.Clean(r.Text, maxText), r.Rule, r.Scope, after(r.Until)}
-	}
-	return out
 }
 
 // LedgerEntry is one payment in the ledger.

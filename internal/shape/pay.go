@@ -21,13 +21,17 @@ type PayPending struct {
 	ApprovalID *payment.ApprovalID `json:"approvalId"` // null in a dry run
 	Reason     string              `json:"reason"`
 	DryRun     bool                `json:"dryRun,omitempty"`
+	Code       string              `json:"code"`
+	Reasons    []Reason            `json:"reasons"`
 }
 
 // PayDenied is theirs where the policy says no.
 type PayDenied struct {
-	Status string `json:"status"`
-	Reason string `json:"reason"`
-	DryRun bool   `json:"dryRun,omitempty"`
+	Status  string   `json:"status"`
+	Reason  string   `json:"reason"`
+	DryRun  bool     `json:"dryRun,omitempty"`
+	Code    string   `json:"code"`
+	Reasons []Reason `json:"reasons"`
 }
 
 // Pay is the shape of the result of a direct transfer, or of its dry run.
@@ -36,7 +40,7 @@ func Pay(r canopy.Result) any {
 	case canopy.Allowed:
 		return PayAllowed{r.Status.String(), orNull(r.TxHash), orNull(r.PaymentID), cost(r), r.DryRun}
 	case canopy.PendingApproval:
-		return PayPending{r.Status.String(), orNull(r.ApprovalID), r.Reason, r.DryRun}
+		return PayPending{r.Status.String(), orNull(r.ApprovalID), r.Reason, r.DryRun, r.Code, reasonsOf(r.Reasons)}
 	}
-	return PayDenied{canopy.Denied.String(), r.Reason, r.DryRun}
+	return PayDenied{canopy.Denied.String(), r.Reason, r.DryRun, r.Code, reasonsOf(r.Reasons)}
 }
