@@ -308,10 +308,23 @@ func (f *fetch) explain(err error, rawURL string) {
 	case errors.As(err, &paid):
 		tell("%s", show(err.Error(), 2000))
 		f.sellerSaid(paid.Message)
-		f.note("An equal fetch is a new purchase after %s. See canopy ledger show %s.", moment(paid.SafeAfter), paid.Result.PaymentID)
+		f.note("%s See canopy ledger show %s.", f.afterPaid(paid), paid.Result.PaymentID)
 	default:
 		tell("canopy: %s", show(err.Error(), 2000))
 	}
+}
+
+// afterPaid tells when the same thing can be bought again.
+func (f *fetch) afterPaid(err *canopy.PaidError) string {
+	switch {
+	case err.Delivered && f.key != "":
+		return "An earlier call with this --key got the answer. Another --key makes a new purchase."
+	case err.Delivered:
+		return "Another call got the answer. An equal fetch is a new purchase."
+	case f.key != "":
+		return "This --key stays with this purchase. Pay by no other means before " + moment(err.SafeAfter) + "."
+	}
+	return "An equal fetch is a new purchase after " + moment(err.SafeAfter) + "."
 }
 
 func (f *fetch) reasonOf(err *canopy.DeniedError) string {

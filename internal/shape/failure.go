@@ -35,6 +35,9 @@ func failureOf(err error) Failure {
 	case errors.As(err, &paid):
 		c := cost(paid.Result)
 		f.Code, f.TransactionID, f.AmountUSD, f.SafeAfter = CodePaid, paid.Result.PaymentID, &c, after(paid.SafeAfter)
+		if paid.Delivered {
+			f.Code = CodeDelivered
+		}
 	case errors.As(err, &flight):
 		f.Code, f.TransactionID = CodeInFlight, flight.Result.PaymentID
 	case errors.Is(err, canopy.ErrKeyConflict):
