@@ -76,9 +76,9 @@ type FetchPending struct {
 	ExpiresAt           *Time              `json:"expires_at"`
 	ChatApprovalEnabled bool               `json:"chat_approval_enabled"`
 	Message             string             `json:"message"`
-}
 	Code                string             `json:"code"` // of the reason that the message tells
 	Reasons             []FetchReason      `json:"reasons"`
+}
 
 // FetchEnded is canopy_fetch's result where it waited for a person and got no
 // approval: denied, expired or approval_timeout.
@@ -86,19 +86,19 @@ type FetchEnded struct {
 	Status     string             `json:"status"`
 	ApprovalID payment.ApprovalID `json:"approval_id"`
 	Reason     string             `json:"reason"`
-}
 	Code       string             `json:"code"`
 	Reasons    []FetchReason      `json:"reasons"`
+}
 
 // FetchDenied is canopy_fetch's result where the policy said no.
 type FetchDenied struct {
 	Status        string      `json:"status"`
 	Reason        string      `json:"reason"`
 	TransactionID *payment.ID `json:"transaction_id"` // null where nothing was recorded
-}
 
 	Code    string        `json:"code"`
 	Reasons []FetchReason `json:"reasons"`
+}
 
 // FetchFailure is canopy_fetch's result where there is no answer and no
 // decision.
@@ -139,8 +139,8 @@ func (c FetchCall) pending(r canopy.Result) any {
 		Status: canopy.PendingApproval.String(), ApprovalID: r.ApprovalID, TransactionID: r.PaymentID,
 		RecipientName: c.Host, AmountUSD: cost(r), ExpiresAt: at(r.ExpiresAt),
 		ChatApprovalEnabled: c.Chat, Message: c.message(r),
-	}
 		Code: r.Code, Reasons: fetchReasons(r.Reasons),
+	}
 }
 
 func (c FetchCall) message(r canopy.Result) string {
@@ -152,8 +152,8 @@ func (c FetchCall) message(r canopy.Result) string {
 
 func (c FetchCall) denied(err *canopy.DeniedError) any {
 	r := err.Result
-	switch {
 	reasons := fetchReasons(r.Reasons)
+	switch {
 	case r.State == ledger.Rejected && r.ApprovalID != "":
 		return FetchEnded{"denied", r.ApprovalID, r.Reason, r.Code, reasons}
 	case r.State == ledger.ApprovalExpired && r.ApprovalID != "":

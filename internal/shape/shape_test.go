@@ -127,9 +127,9 @@ func TestCheck(t *testing.T) {
 		`{"status":"allowed","rail":null,"chainId":null,"amountUsd":0.00,"recipient":null,"resourceUrl":null,"scheme":null,"network":null,"realm":null,"cached":false}`)
 	is(t, shape.CheckOf(canopy.Check{Reason: "none of the seller's offers can be paid"}),
 		`{"status":"denied","rail":null,"chainId":null,"amountUsd":null,"recipient":null,"resourceUrl":null,"scheme":null,"network":null,"realm":null,"cached":false,"reason":"none of the seller's offers can be paid"}`)
-	is(t, shape.CheckOf(canopy.Check{
 	is(t, shape.CheckOf(canopy.Check{Status: canopy.PendingApproval, Reason: "why", Code: result.Code, Reasons: result.Reasons}),
 		`{"status":"pending_approval","rail":null,"chainId":null,"amountUsd":null,"recipient":null,"resourceUrl":null,"scheme":null,"network":null,"realm":null,"cached":false,"reason":"why"`+camel)
+	is(t, shape.CheckOf(canopy.Check{
 		Status: canopy.Allowed, Rail: "x402", Scheme: "exact", Chain: payment.Base, Network: "eip155:8453", Amount: 10 * payment.Cent,
 		Recipient: payment.Address{1}, ResourceURL: "https://feed.example/depth/btc-usd", Cached: true,
 	}), `{"status":"allowed","rail":"x402","chainId":8453,"amountUsd":0.10,"recipient":{"address":"0x0100000000000000000000000000000000000000","slug":null,"name":null},"resourceUrl":"https://feed.example/depth/btc-usd","scheme":"exact","network":"base","realm":null,"cached":true}`)
