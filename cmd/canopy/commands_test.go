@@ -113,7 +113,12 @@ func TestFreeze(t *testing.T) {
 func TestLedgerList(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent), route("GET /no", 250*payment.Cent))
-	contains(t, w.want(0, "ledger", "list").out, "No payments.")
+	if r := w.want(0, "ledger", "list"); r.out != "No payments.\n" || r.err != "" {
+		t.Errorf("an empty ledger: %q, and on standard error %q", r.out, r.err)
+	}
+	if r := w.want(0, "ledger", "list", "--json"); r.out != "[]\n" || r.err != "" {
+		t.Errorf("an empty ledger as JSON: %q, and on standard error %q", r.out, r.err)
+	}
 	w.want(0, "fetch", w.url+"/cent", "--purpose", "a cent")
 	w.want(4, "fetch", w.url+"/no", "--agent", "chatty")
 	if got := w.entries(); len(got) != 2 || got[0]["state"] != "claimed" || got[1]["state"] != "denied" || got[0]["purpose"] != "a cent" {

@@ -254,9 +254,13 @@ func TestFetchKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent), route("GET /two", 2*payment.Cent))
 	w.want(0, "fetch", w.url+"/cent", "--key", "k1")
-	w.run("fetch", w.url+"/cent", "--key", "k1")
+	r := w.want(6, "fetch", w.url+"/cent", "--key", "k1", "--json")
+	if v := r.object(t); v["code"] != "already_delivered" || v["status"] != "error" {
+		t.Errorf("got %s", r.out)
+	}
+	contains(t, w.want(6, "fetch", w.url+"/cent", "--key", "k1").err, "delivered before", "Another --key makes a new purchase", "canopy ledger show")
 	w.chain.AssertSpent(t, w.payer, payment.Cent)
-	r := w.want(1, "fetch", w.url+"/two", "--key", "k1", "--json")
+	r = w.want(1, "fetch", w.url+"/two", "--key", "k1", "--json")
 	if v := r.object(t); v["code"] != "key_conflict" {
 		t.Errorf("got %s", r.out)
 	}

@@ -58,6 +58,7 @@ func (r *Response) payment(resp *http.Response) {
 const (
 	CodeInDoubt     = "in_doubt"
 	CodePaid        = "paid_not_delivered"
+	CodeDelivered   = "already_delivered" // paid, and an earlier call got the answer
 	CodeInFlight    = "in_flight"
 	CodeKeyConflict = "key_conflict"
 	CodeBody        = "body_not_replayable"

@@ -112,6 +112,7 @@ func TestFetchErrors(t *testing.T) {
 		{&canopy.DeniedError{Result: fresh, Err: errors.New("why\x1b[1m not")}, call, `{"status":"denied","reason":"no: why[1m not","transaction_id":null` + snake},
 		{&canopy.InDoubtError{Result: result, Phase: canopy.SentUnknown, SafeAfter: noon}, call, `{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.10 is in doubt (sent_unknown)","code":"in_doubt","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amount_usd":0.10,"safe_after":"2026-05-08T18:00:00Z"}`},
 		{fmt.Errorf("wrapped: %w", &canopy.PaidError{Result: result, SafeAfter: noon}), call, `{"status":"error","error":"wrapped: canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.10 was made and not delivered","code":"paid_not_delivered","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amount_usd":0.10,"safe_after":"2026-05-08T18:00:00Z"}`},
+		{&canopy.PaidError{Result: result, SafeAfter: noon, Delivered: true}, call, `{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.10 was made and delivered before","code":"already_delivered","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amount_usd":0.10,"safe_after":"2026-05-08T18:00:00Z"}`},
 		{&canopy.InFlightError{Result: result}, call, `{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C with the same key is in flight","code":"in_flight","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C"}`},
 		{errors.New("no route to host"), call, `{"status":"error","error":"no route to host"}`},
 	} {
