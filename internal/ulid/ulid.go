@@ -23,6 +23,9 @@ var last struct {
 	made bool
 	id   [16]byte
 	ms   int64
+
+	random [640]byte // from crypto/rand, read for many at once
+	left   int       // bytes of random that were not used
 }
 
 // New returns a ULID for t: 48 bits of milliseconds since 1970 and 80 bits from
@@ -33,9 +36,15 @@ var last struct {
 func New(t time.Time) string {
 	ms := min(max(t.UnixMilli(), 0), maxMilli)
 	var fresh [10]byte
-	rand.Read(fresh[:]) // never fails: the program ends first
 
 	last.Lock()
+	if last.left == 0 {
+		rand.Read(last.random[:]) // never fails: the program ends first
+		last.left = len(last.random)
+	}
+	last.left -= len(fresh)
+	copy(fresh[:], last.random[last.left:])
+	clear(last.random[last.left : last.left+len(fresh)])
 	id := last.id
 	if last.made && last.ms == ms {
 		add(&id, 1+uint64(binary.BigEndian.Uint32(fresh[:])))
