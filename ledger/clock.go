@@ -9,33 +9,60 @@ import (
 // How far clocks may be apart.
 const (
 	MaxSkew = 30 * time.Second // the caller's, the store's, and the ledger's last instant
-	MaxJump = 60 * time.Second // of the wall clock ahead of the monotonic one
+	MaxJump = 60 * time.Second // of the wall clock ahead of the elapsed time, besides drift
+
+	// maxDrift is what a wall clock may gain on the elapsed time: 60 s a day,
+	// more than any slewing does.
+	maxDrift = 24 * 60 // of the elapsed time, one part in so many
 )
+
+// Anchor is an instant at which a clock was found sound, as its wall and its
+// elapsed time told it. The wall clock is held against the elapsed time from
+// there on, and not from each payment to the next, so that small steps add up.
+type Anchor struct {
+	Boot    string        // what Elapsed counts from; empty for no anchor
+	Elapsed time.Duration // since then
+	Wall    time.Time
+}
+
+// jump is how far the wall clock ran ahead of the elapsed time since a, and 0
+// where that is no more than clocks do.
+func (a *Anchor) jump(now time.Time, elapsed time.Duration) time.Duration {
+	passed := elapsed - a.Elapsed
+	if ahead := now.Sub(a.Wall) - passed; ahead > MaxJump+max(passed, 0)/maxDrift {
+		return ahead
+	}
+	return 0
+}
 
 // Clock is a store's own clock, with what it takes to see a jump. It is safe
 // for concurrent use.
 type Clock struct {
 	now     func() time.Time
-	elapsed func() time.Duration
+	elapsed func() time.Duration // perhaps too little; nil where no jump is seen
+	exact   func() time.Duration
+	boot    func() string // what they count from; empty where that is not known
 
 	mu    sync.Mutex
-	wall  time.Time     // at the last Reserve that passed
-	mono  time.Duration // at the same instant
+	own   Anchor // at the first reading, or the first after an acknowledgement
 	acks  int64
 	armed bool
 }
 
-// NewClock returns a clock that reads the wall from now and the monotonic time
-// from elapsed. A nil now is time.Now; a nil elapsed is the process's monotonic
-// clock where now is nil too, and else no jump is ever seen.
-func NewClock(now func() time.Time, elapsed func() time.Duration) *Clock {
-	c := &Clock{now: now, elapsed: elapsed}
-	if now == nil {
+// NewClock returns a clock that reads the wall from o.Now and the elapsed time
+// from o.Elapsed, which are as Options says.
+func NewClock(o Options) *Clock {
+	c := &Clock{now: o.Now, elapsed: o.Elapsed, exact: o.Elapsed, boot: func() string { return o.Boot }}
+	if o.Now == nil {
 		c.now = time.Now
-		if elapsed == nil {
-			start := time.Now()
-			c.elapsed = func() time.Duration { return time.Since(start) }
-		}
+	}
+	switch {
+	case o.Elapsed != nil:
+	case o.Now == nil:
+		u := &uptime{}
+		c.elapsed, c.exact, c.boot = u.elapsed, u.exact, bootID
+	default:
+		c.boot = func() string { return "" }
 	}
 	return c
 }
@@ -43,36 +70,51 @@ func NewClock(now func() time.Time, elapsed func() time.Duration) *Clock {
 // Now is the store's own clock, cut as the ledger cuts instants.
 func (c *Clock) Now() time.Time { return instant(c.now()) }
 
-// read returns the own clock and how far it ran ahead of the monotonic clock
-// since the last pass. An acknowledgement that it has not met yet clears that.
-func (c *Clock) read(acks int64) (now time.Time, mono, jump time.Duration) {
+// read returns the own clock and, where that is more than clocks do, how far it
+// ran ahead of the elapsed time: since this process first read it, and since
+// the ledger's anchor, if that is of this boot. An acknowledgement that it has
+// not met yet clears that.
+func (c *Clock) read(seen *Seen) (now time.Time, jump time.Duration) {
 	now = c.Now()
 	if c.elapsed == nil {
-		return now, 0, 0
+		return now, 0
 	}
-	mono = c.elapsed()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.armed || c.acks != acks {
-		c.armed, c.acks, c.wall, c.mono = true, acks, now, mono
+	if jump = c.since(seen, now, c.elapsed); jump > 0 {
+		// The machine may have slept.
+		jump = c.since(seen, now, c.exact)
 	}
-	return now, mono, now.Sub(c.wall) - (mono - c.mono)
+	return now, jump
 }
 
-// pass takes note that the clock was found sound at now.
-func (c *Clock) pass(now time.Time, mono time.Duration) {
+func (c *Clock) since(seen *Seen, now time.Time, elapsed func() time.Duration) time.Duration {
+	passed := elapsed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if mono >= c.mono {
-		c.wall, c.mono = now, mono
+	if !c.armed || c.acks != seen.Acks {
+		c.armed, c.acks, c.own = true, seen.Acks, Anchor{Elapsed: passed, Wall: now}
 	}
+	jump := c.own.jump(now, passed)
+	if boot := seen.Anchor.Boot; boot != "" && boot == c.boot() {
+		jump = max(jump, seen.Anchor.jump(now, passed))
+	}
+	return jump
+}
+
+// anchor is where the clock stands, for later readings to be held against: in
+// this boot, by every process.
+func (c *Clock) anchor(now time.Time) Anchor {
+	boot := c.boot()
+	if boot == "" {
+		return Anchor{}
+	}
+	return Anchor{Boot: boot, Elapsed: c.exact(), Wall: now}
 }
 
 // strict is the ledger's time for a decision: the latest of the own clock, the
 // last instant seen and the caller's. It is ErrClockSkew where they cannot all
-// be right.
-func (e Env) strict(seen Seen, caller time.Time) (now, own time.Time, err error) {
-	own, mono, jump := e.Clock.read(seen.Acks)
+// be right; else seen has an anchor of this boot, if there can be one.
+func (e Env) strict(seen *Seen, caller time.Time) (now, own time.Time, err error) {
+	own, jump := e.Clock.read(seen)
 	caller = instant(caller)
 	skew := func(what string, d time.Duration) error {
 		return fmt.Errorf("%w: %s by %v: set the clock, or run canopy ledger ack", ErrClockSkew, what, d.Round(time.Millisecond))
@@ -84,19 +126,21 @@ func (e Env) strict(seen Seen, caller time.Time) (now, own time.Time, err error)
 		return now, own, skew("the ledger's is behind what it has seen", seen.At.Sub(own))
 	case seen.At.Sub(caller) > MaxSkew:
 		return now, own, skew("the caller's is behind what the ledger has seen", seen.At.Sub(caller))
-	case jump > MaxJump:
+	case jump > 0:
 		return now, own, skew("the wall clock jumped ahead", jump)
 	}
-	e.Clock.pass(own, mono)
+	if boot := e.Clock.boot(); boot != "" && boot != seen.Anchor.Boot {
+		seen.Anchor = e.Clock.anchor(own)
+	}
 	return latest(own, seen.At, caller), own, nil
 }
 
 // lenient is the ledger's time for a record that must not be lost. It leaves
 // out a clock that cannot be right.
 func (e Env) lenient(seen Seen, caller time.Time) (now, own time.Time) {
-	own, _, jump := e.Clock.read(seen.Acks)
+	own, jump := e.Clock.read(&seen)
 	now = seen.At
-	if jump <= MaxJump || now.IsZero() {
+	if jump == 0 || now.IsZero() {
 		now = latest(now, own)
 		if caller = instant(caller); caller.Sub(own) <= MaxSkew {
 			now = latest(now, caller)
@@ -126,7 +170,7 @@ func AckTx(tx Tx, env Env) error {
 			}
 		}
 	}
-	return tx.SetSeen(Seen{At: now, Acks: seen.Acks + 1})
+	return tx.SetSeen(Seen{At: now, Acks: seen.Acks + 1, Anchor: env.Clock.anchor(now)})
 }
 
 // instant is t as the ledger writes it.

@@ -27,7 +27,7 @@ func DecideTx(tx Tx, d Decision, env Env) (*Approval, error) {
 	now, _ := env.lenient(seen, d.Now)
 	if d.Approve {
 		// A clock that cannot be right must not bring an approval back.
-		if now, _, err = env.strict(seen, d.Now); err != nil {
+		if now, _, err = env.strict(&seen, d.Now); err != nil {
 			return nil, err
 		}
 	}

@@ -40,14 +40,24 @@ var (
 
 // Options are those of NewMemory. The zero value is that of a real clock.
 type Options struct {
-	Now     func() time.Time     // the store's own clock; time.Now where nil
-	Elapsed func() time.Duration // its monotonic time; see NewClock
+	Now func() time.Time // the store's own clock; time.Now where nil
+
+	// Elapsed is the time that has passed since any fixed instant, by which a
+	// jump of Now is seen. It goes on while the machine sleeps. nil is the time
+	// since the machine's boot where Now is nil too, and else no jump is seen.
+	Elapsed func() time.Duration
+
+	// Boot names the instant that Elapsed counts from: handles of a ledger
+	// that give the same name see a jump together, one that was opened after
+	// it among them. Where it is empty each sees only what it lives through.
+	// It is not read where Elapsed is nil.
+	Boot string
 }
 
 // NewMemory returns an empty ledger in memory. Its payments have one owner, the
 // process.
 func NewMemory(o Options) *Memory {
-	m := &Memory{clock: NewClock(o.Now, o.Elapsed), owner: rand.Text(), book: &book{}}
+	m := &Memory{clock: NewClock(o), owner: rand.Text(), book: &book{}}
 	m.tx.init()
 	return m
 }

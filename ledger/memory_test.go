@@ -14,7 +14,7 @@ func TestMemory(t *testing.T) {
 		return ledgertest.Opener{
 			Open: func(t testing.TB, c *ledgertest.Clock) ledger.Store {
 				if first == nil {
-					first = ledger.NewMemory(ledger.Options{Now: c.Now, Elapsed: c.Elapsed})
+					first = ledger.NewMemory(ledger.Options{Now: c.Now, Elapsed: c.Elapsed, Boot: "boot"})
 					return first
 				}
 				return first.Handle()

@@ -60,9 +60,10 @@ func TestQueue(t *testing.T) {
 func TestClock(t *testing.T) {
 	t.Parallel()
 	wall, mono := time.Date(2026, 1, 1, 0, 0, 0, 123, time.UTC), time.Hour
-	c := NewClock(func() time.Time { return wall }, func() time.Duration { return mono })
+	now := func() time.Time { return wall }
+	c := NewClock(Options{Now: now, Elapsed: func() time.Duration { return mono }})
 	jump := func(acks int64) time.Duration {
-		_, _, d := c.read(acks)
+		_, d := c.read(&Seen{Acks: acks})
 		return d
 	}
 	if got := c.Now(); got.Nanosecond() != 0 {
@@ -79,15 +80,19 @@ func TestClock(t *testing.T) {
 		t.Errorf("after an acknowledgement jumped by %v", got)
 	}
 	wall = wall.Add(time.Minute)
-	now, m, got := c.read(1)
-	if got != time.Minute {
-		t.Errorf("jumped by %v, want 1m", got)
-	}
-	c.pass(now, m)
 	if got := jump(1); got != 0 {
-		t.Errorf("after a pass jumped by %v", got)
+		t.Errorf("a minute ahead is a jump by %v", got)
 	}
-	if blind := NewClock(func() time.Time { return wall }, nil); blind.elapsed != nil {
-		t.Errorf("a clock without monotonic time has one")
+	wall = wall.Add(time.Microsecond)
+	if got, want := jump(1), time.Minute+time.Microsecond; got != want {
+		t.Errorf("jumped by %v, want %v", got, want)
+	}
+	wall, mono = wall.Add(24*time.Hour), mono+24*time.Hour
+	wall = wall.Add(time.Minute - time.Microsecond)
+	if got := jump(1); got != 0 {
+		t.Errorf("a day's drift is a jump by %v", got)
+	}
+	if blind := NewClock(Options{Now: now}); blind.elapsed != nil {
+		t.Errorf("a clock without elapsed time has one")
 	}
 }

@@ -43,7 +43,7 @@ func ReserveTx(tx Tx, r *Request, env Env) (*Entry, []policy.Use, error) {
 	if s.seen, err = tx.Seen(); err != nil {
 		return nil, nil, err
 	}
-	if s.now, s.own, err = env.strict(s.seen, r.Now); err != nil {
+	if s.now, s.own, err = env.strict(&s.seen, r.Now); err != nil {
 		return nil, nil, err
 	}
 	if _, err := RecoverTx(tx, env); err != nil {

@@ -5,5 +5,5 @@ package ledger
 // still run; each Reserve asks it about the others. It is for
 // tests and simulators: a Memory is forgotten with the one process that it is in.
 func (m *Memory) Share(o Options, owner string, alive func(owner string) bool) *Memory {
-	return &Memory{clock: NewClock(o.Now, o.Elapsed), owner: owner, alive: alive, book: m.book}
+	return &Memory{clock: NewClock(o), owner: owner, alive: alive, book: m.book}
 }

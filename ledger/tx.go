@@ -52,8 +52,9 @@ type ClockTx interface {
 
 // Seen is how far the ledger's time has come.
 type Seen struct {
-	At   time.Time // no earlier instant is stamped
-	Acks int64     // how often an operator acknowledged a clock
+	At     time.Time // no earlier instant is stamped
+	Acks   int64     // how often an operator acknowledged a clock
+	Anchor Anchor    // what the clocks of this boot are held against; stored whole
 }
 
 // EntryTx reads and writes payments.

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -92,6 +93,60 @@ func testJump(w *world) {
 	w.ack()
 	w.allow(w.fetch(path("/6"), caps(l)))
 	w.verify()
+}
+
+// testJumpBefore sets the wall clock ahead while one process runs: one that
+// starts afterwards pays from no empty window either, until an operator has
+// looked, which all of them know then.
+func testJumpBefore(w *world) {
+	l := atMost(payment.Dollar, day24)
+	w.allow(w.fetch(path("/1"), caps(l)))
+	w.clock.Step(25 * time.Hour)
+	first := w.s
+	switch {
+	case w.o.Shared:
+		w.s = w.open()
+	case w.o.Durable:
+		must(w, w.s.Close())
+		w.s = w.open()
+	}
+	w.fails(w.fetch(path("/2"), caps(l)), ledger.ErrClockSkew)
+	w.ack()
+	w.allow(w.fetch(path("/3"), caps(l)))
+	if w.o.Shared {
+		w.s = first
+		w.deny(w.fetch(path("/4"), caps(l)), policy.CodeCapExceeded)
+		w.clock.Step(61 * time.Second)
+		w.fails(w.fetch(path("/5"), caps(l)), ledger.ErrClockSkew)
+		w.s = w.open()
+		w.fails(w.fetch(path("/6"), caps(l)), ledger.ErrClockSkew)
+	}
+	w.verify()
+}
+
+// testCreepingClock steps the wall clock ahead by a minute at each payment: the
+// steps add up, and the cap holds by the time that passed. A clock that gains
+// what slewing may is no such thing.
+func testCreepingClock(w *world) {
+	l := atMost(10*payment.Dollar, rolling(time.Hour))
+	paid, refused := 0, false
+	for i := 0; i < 600 && !refused; i++ {
+		e, _, err := w.s.Reserve(w.ctx, w.fetch(path(fmt.Sprint(i)), caps(l)))
+		if refused = errors.Is(err, ledger.ErrClockSkew); err == nil && e.State == ledger.Authorized {
+			paid++
+		}
+		w.clock.Advance(time.Second)
+		w.clock.Step(time.Minute)
+	}
+	if !refused || paid > 10 {
+		w.Errorf("paid %d times in ten minutes, refused: %v; want 10 at most, and that", paid, refused)
+	}
+	w.ack()
+	for i := range 100 {
+		w.allow(w.fetch(path(fmt.Sprint("slewed", i))))
+		w.clock.Advance(24 * time.Hour)
+		w.clock.Step(43 * time.Second) // 500 ppm, the most that NTP slews
+	}
 }
 
 func (w *world) ack() {

@@ -15,7 +15,7 @@ import (
 // Opener opens the one ledger of a test.
 type Opener struct {
 	// Open opens a handle on the ledger, which is empty at first. The store's
-	// own clock must be c.Now, and its monotonic time c.Elapsed. Run closes
+	// own clock must be c.Now, and its elapsed time c.Elapsed, of one boot. Run closes
 	// what it opens. Never nil.
 	Open func(t testing.TB, c *Clock) ledger.Store
 
@@ -70,6 +70,8 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"Permits", testPermits},
 		{"Skew", testSkew},
 		{"Jump", testJump},
+		{"JumpBefore", testJumpBefore},
+		{"CreepingClock", testCreepingClock},
 		{"SteppedClock", testSteppedClock},
 		{"Freeze", testFreeze},
 		{"Denied", testDenied},

@@ -30,6 +30,7 @@ type memory struct {
 	rows     map[payment.ID]*paymentRow
 
 	dirtyMeta     bool
+	dirtyAnchor   bool
 	dirtyMarks    []*markRow
 	dirtyCounters []ledger.CounterKey
 }
@@ -99,6 +100,12 @@ func (t *tx) flush() error {
 	}
 	m.dirtyMeta = false
 	v := m.meta
+	if m.dirtyAnchor {
+		m.dirtyAnchor = false
+		if _, _, err := t.c.exec(`UPDATE meta SET anchor = ?`, encodeAnchor(v.ledger, &v.seen.Anchor)); err != nil {
+			return err
+		}
+	}
 	_, _, err := t.c.exec(`UPDATE meta SET seen = ?, acks = ?, events = ?, serial = ?, marked = ?`,
 		v.seen.At.UnixMicro(), v.seen.Acks, v.events, v.serial, v.marked)
 	return err
@@ -112,8 +119,9 @@ func (t *tx) readMeta() (*meta, error) {
 	}
 	var v meta
 	var created, sum, seen int64
-	ok, err := t.c.first(`SELECT ledger, created, sum, seen, acks, events, serial, marked, checked FROM meta`, nil,
-		&v.ledger, &created, &sum, &seen, &v.seen.Acks, &v.events, &v.serial, &v.marked, &v.checked)
+	var anchor []byte
+	ok, err := t.c.first(`SELECT ledger, created, sum, seen, acks, events, serial, marked, checked, anchor FROM meta`, nil,
+		&v.ledger, &created, &sum, &seen, &v.seen.Acks, &v.events, &v.serial, &v.marked, &v.checked, &anchor)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +129,9 @@ func (t *tx) readMeta() (*meta, error) {
 		return nil, t.c.fail(fmt.Errorf("the table meta: %w", ErrDamaged))
 	}
 	v.seen.At = fromMicro(seen)
+	if err := decodeAnchor(anchor, v.ledger, &v.seen.Anchor); err != nil {
+		return nil, t.c.fail(fmt.Errorf("the table meta: %w", err))
+	}
 	t.mem.meta = &v
 	return &v, nil
 }
@@ -130,6 +141,29 @@ func metaSum(ledger string, created int64) int64 {
 	w.string(ledger)
 	w.int(created)
 	return int64(crc32.Checksum(w.b, castagnoli))
+}
+
+// encodeAnchor is a as the row of meta keeps it: no bytes where there is none.
+func encodeAnchor(id string, a *ledger.Anchor) []byte {
+	if a.Boot == "" {
+		return []byte{}
+	}
+	w := &writer{}
+	w.string(a.Boot)
+	w.int(int64(a.Elapsed))
+	w.time(a.Wall)
+	return w.seal(func(w *writer) { w.string(id) })
+}
+
+func decodeAnchor(b []byte, id string, a *ledger.Anchor) error {
+	if len(b) == 0 {
+		return nil
+	}
+	r := unseal(b, func(w *writer) { w.string(id) })
+	a.Boot = r.string()
+	a.Elapsed = time.Duration(r.int())
+	a.Wall = r.time()
+	return r.end()
 }
 
 // Seen implements ledger.ClockTx.
@@ -148,7 +182,8 @@ func (t *tx) SetSeen(s ledger.Seen) error {
 		return err
 	}
 	if m.seen != s {
-		m.seen, t.mem.dirtyMeta = s, true
+		t.mem.dirtyMeta, t.mem.dirtyAnchor = true, t.mem.dirtyAnchor || m.seen.Anchor != s.Anchor
+		m.seen = s
 	}
 	return nil
 }

@@ -19,10 +19,10 @@ type Options struct {
 	// Now is the store's own clock; nil is time.Now.
 	Now func() time.Time
 
-	// Elapsed is monotonic time since any fixed instant, by which a jump of
-	// Now is seen. nil is the process's monotonic clock where Now is nil too,
-	// and else no jump is seen.
+	// Elapsed and Boot are those of ledger.Options: time that passed, by which
+	// a jump of Now is seen, and what it counts from.
 	Elapsed func() time.Duration
+	Boot    string
 
 	// StateDir is where the account's ledger is remembered, so that one which
 	// is missing, new or set back is noticed: Reserve is then refused with
@@ -102,7 +102,7 @@ func Open(path string, o Options) (*Store, error) {
 	s := &Store{
 		path:  filepath.Join(dir, filepath.Base(path)),
 		opt:   o,
-		clock: ledger.NewClock(o.Now, o.Elapsed),
+		clock: ledger.NewClock(ledger.Options{Now: o.Now, Elapsed: o.Elapsed, Boot: o.Boot}),
 		mem:   newMemory(),
 		queue: make(chan *job, maxBatch),
 		done:  make(chan struct{}),

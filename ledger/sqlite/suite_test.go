@@ -18,7 +18,7 @@ func TestStore(t *testing.T) {
 			Durable: true,
 			Open: func(t testing.TB, c *ledgertest.Clock) ledger.Store {
 				t.Helper()
-				s, err := Open(path, Options{Now: c.Now, Elapsed: c.Elapsed})
+				s, err := Open(path, Options{Now: c.Now, Elapsed: c.Elapsed, Boot: "boot"})
 				if err != nil {
 					t.Fatal(err)
 				}
