@@ -91,6 +91,11 @@ func (v *View) Address() payment.Address { return v.client.Address() }
 // Budget is canopy.Client.Budget.
 func (v *View) Budget(ctx context.Context) (canopy.Budget, error) { return v.client.Budget(ctx) }
 
+// CannotPay is canopy.Client.CannotPay, of a client of Open.
+func (v *View) CannotPay(ctx context.Context) ([]canopy.Reason, error) {
+	return v.client.CannotPay(ctx)
+}
+
 // CheckURL is canopy.Client.CheckURL.
 func (v *View) CheckURL(ctx context.Context, rawURL string, opts ...canopy.Option) (canopy.Check, error) {
 	return v.client.CheckURL(ctx, rawURL, opts...)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/internal/shape"
 )
 
@@ -12,6 +13,9 @@ func (a *app) budgetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "budget",
 		Short: "Show what the caps leave the agent now",
+		Long: `Budget tells what counts against each cap and what is left, and whether anything
+can be paid at all: not while frozen, without a key, or with a ledger or a clock
+that an operator has to look at.`,
 		Example: `  canopy budget
   canopy budget --agent trader --json`,
 		Args: cobra.NoArgs,
@@ -29,9 +33,14 @@ func (a *app) budgetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.printJSON(shape.BudgetOf(b))
+			cannot, err := client.CannotPay(c.Context())
+			if err != nil {
+				return err
 			}
+			if a.json {
+				return a.printJSON(shape.BudgetOf(b, cannot))
+			}
+			defer a.cannotPay(cannot)
 			if len(b.Caps) == 0 {
 				a.printf("The policy of %s has no cap.\n", a.agentName())
 				return nil
@@ -51,10 +60,17 @@ func (a *app) budgetCommand() *cobra.Command {
 				rows = append(rows, []string{u.Limit.String(), u.Limit.Scope.Kind.String(), used, held, remaining, moment(u.ResetsAt)})
 			}
 			a.table([]string{"CAP", "SCOPE", "SPENT", "OF IT HELD", "LEFT", "NEXT CHANGE"}, rows)
-			if b.HasCap {
+			if b.HasCap && len(cannot) == 0 {
 				a.note("%s can spend %s now.", a.agentName(), b.Remaining)
 			}
 			return nil
 		},
+	}
+}
+
+// cannotPay tells why nothing can be paid now, where that is so.
+func (a *app) cannotPay(reasons []canopy.Reason) {
+	for _, r := range reasons {
+		a.printf("%s %s (%s)\n", a.colour(red, "Nothing can be paid now:"), show(r.Text, 400), r.Code)
 	}
 }

@@ -57,7 +57,7 @@ func TestBudgetAndPing(t *testing.T) {
 	w := newWorld(t, testPolicy, route("GET /dollar", payment.Dollar))
 	w.want(0, "fetch", w.url+"/dollar")
 	r := w.want(0, "budget", "--json")
-	wantKeys(t, r, "capUsd spentUsd remainingUsd periodHours periodResetsAt heldUsd caps")
+	wantKeys(t, r, "capUsd spentUsd remainingUsd periodHours periodResetsAt heldUsd caps canPay")
 	v := r.object(t)
 	if v["capUsd"] != json.Number("3.00") || v["spentUsd"] != json.Number("1.00") || v["remainingUsd"] != json.Number("2.00") || v["periodHours"] != json.Number("24") {
 		t.Errorf("got %s", r.out)
@@ -68,7 +68,7 @@ func TestBudgetAndPing(t *testing.T) {
 	contains(t, w.want(0, "budget").out, "$3 / 24h", "$1.00", "$2.00", "100 payments / 1h", "99")
 
 	r = w.want(0, "ping", "--agent", "chatty", "--json")
-	wantKeys(t, r, "ok agent org latencyMs")
+	wantKeys(t, r, "ok agent org latencyMs canPay")
 	v = r.object(t)
 	if agent := v["agent"].(map[string]any); v["ok"] != true || agent["name"] != "chatty" || agent["status"] != "active" || !strings.HasPrefix(agent["id"].(string), "agt_") {
 		t.Errorf("got %s", r.out)

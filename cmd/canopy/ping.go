@@ -26,11 +26,15 @@ contacts nobody.`,
 			}
 			defer client.Close()
 			p, err := client.Ping(c.Context())
+			var cannot []canopy.Reason
+			if err == nil {
+				cannot, err = client.CannotPay(c.Context())
+			}
 			if a.json {
 				if err != nil {
 					a.code = codeFailed
 				}
-				return a.printJSON(shape.PingOf(p, err))
+				return a.printJSON(shape.PingOf(p, cannot, err))
 			}
 			if err != nil {
 				return err
@@ -43,6 +47,7 @@ contacts nobody.`,
 				"agent", p.Agent+" ("+p.AgentID+")", "status", p.Status, "frozen", p.Frozen,
 				"org", p.Org, "account", account, "latency", p.Latency.String(),
 			)
+			a.cannotPay(cannot)
 			return nil
 		},
 	}

@@ -20,6 +20,7 @@ type Budget struct {
 	PeriodResetsAt *Time        `json:"periodResetsAt"`
 	HeldUSD        payment.USD  `json:"heldUsd"`
 	Caps           []Cap        `json:"caps"` // all of them
+	Able
 }
 
 // Cap is one cap and what counts against it. A cap in dollars has no counts,
@@ -47,9 +48,9 @@ func (h Hours) MarshalJSON() ([]byte, error) {
 	return []byte(strings.TrimRight(strings.TrimRight(s, "0"), ".")), nil
 }
 
-// BudgetOf is the shape of b.
-func BudgetOf(b canopy.Budget) Budget {
-	out := Budget{SpentUSD: b.Spent, HeldUSD: b.Held, Caps: make([]Cap, 0, len(b.Caps))}
+// BudgetOf is the shape of b; cannot is what canopy.Client.CannotPay returns.
+func BudgetOf(b canopy.Budget, cannot []policy.Reason) Budget {
+	out := Budget{SpentUSD: b.Spent, HeldUSD: b.Held, Caps: make([]Cap, 0, len(b.Caps)), Able: AbleOf(cannot)}
 	if b.HasCap {
 		out.CapUSD, out.RemainingUSD = &b.Cap, &b.Remaining
 		out.PeriodHours, out.PeriodResetsAt = hours(b.Window), after(b.ResetsAt)
