@@ -11,9 +11,16 @@ import (
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/chain"
+	"github.com/canopy-go/canopy/internal/dial"
 	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/x402"
 )
+
+// ConnectChains returns the chains of [[chain]] that name nodes to ask. It
+// contacts nobody.
+func (f *File) ConnectChains() ([]canopy.Chain, error) {
+	return f.chains(dial.Config{AllowPrivate: f.Network.AllowPrivate, Proxy: f.Network.Proxy}.Transport())
+}
 
 // chains are those of [[chain]] that name nodes to ask, over rt.
 func (f *File) chains(rt http.RoundTripper) ([]canopy.Chain, error) {

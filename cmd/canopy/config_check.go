@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/canopy-go/canopy/config"
+	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/policy"
 )
 
@@ -26,6 +29,8 @@ type checked struct {
 	Address  *string   `json:"address"`  // that pays; null where it cannot be told without a secret
 	Ledger   string    `json:"ledger,omitempty"`
 	Policy   string    `json:"policySha256,omitempty"`
+
+	Chains []shape.ChainState `json:"chains,omitempty"` // with --reach
 }
 
 type problem struct {
@@ -35,20 +40,25 @@ type problem struct {
 }
 
 func (a *app) configCheckCommand() *cobra.Command {
-	return &cobra.Command{
+	var reach bool
+	c := &cobra.Command{
 		Use:   "check",
 		Short: "Read the configuration and tell everything that is wrong with it",
 		Long: `Check reads the configuration as every command does, opens nothing and contacts
-nobody. It tells all problems at once, what is unsafe, and which keys have no
-effect in this version. It exits 2 where there is a problem.`,
+nobody, except with --reach the nodes of [[chain]]. It tells all problems at
+once, what is unsafe, and which keys have no effect in this version. It exits 2
+where there is a problem.`,
 		Example: `  canopy config check
   canopy config check --config /etc/canopy/canopy.toml --json`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			out := checked{Config: config.Find(a.config), Problems: []problem{}, Warnings: []string{}, Notes: []string{}, Agents: []string{}}
 			f, err := config.Load(a.config)
 			if err == nil {
 				a.lookAt(f, &out)
+				if reach {
+					a.lookOut(c.Context(), f, &out)
+				}
 			}
 			var bad *config.Error
 			switch {
@@ -73,6 +83,24 @@ effect in this version. It exits 2 where there is a problem.`,
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&reach, "reach", false, "ask the nodes of [[chain]] too")
+	return c
+}
+
+// lookOut asks the chains.
+func (a *app) lookOut(ctx context.Context, f *config.File, out *checked) {
+	chains, err := f.ConnectChains()
+	if err != nil {
+		out.Problems = append(out.Problems, problem{Text: err.Error()})
+		return
+	}
+	account, _ := f.Account() // told above
+	out.Chains = a.reach(ctx, chains, f.Assets, account)
+	for _, c := range out.Chains {
+		if !c.OK {
+			out.Warnings = append(out.Warnings, "chain "+c.Name+": not reached: "+c.Error)
+		}
+	}
 }
 
 // lookAt adds what a right file leaves open.
@@ -84,6 +112,11 @@ func (a *app) lookAt(f *config.File, out *checked) {
 	for _, l := range policy.Lint(f.Policy) {
 		if l.Level > policy.Note {
 			out.Warnings = append(out.Warnings, "policy: "+l.String())
+		}
+	}
+	for i, c := range f.Chains {
+		if len(c.RPC)+len(c.RPCEnv) == 1 {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("chain[%d]: has one node: what it says is released on its word alone: add one of somebody else to rpc", i))
 		}
 	}
 	t := f.Treasury
@@ -120,6 +153,7 @@ func (a *app) printChecked(out checked) {
 	for _, n := range out.Notes {
 		a.printf("note: %s\n", show(n, 500))
 	}
+	a.printChains(out.Chains)
 	if out.OK {
 		a.printf("It is right.\n")
 	}

@@ -15,7 +15,7 @@ func (a *app) ledgerCommand() *cobra.Command {
 	return group("ledger", "Read the record of payments, and settle what only a person can",
 		`The ledger has every payment that was decided: why, what was signed, what the
 seller said, and what is still open.`,
-		a.ledgerListCommand(), a.ledgerShowCommand(), a.ledgerVerifyCommand(), a.ledgerAckCommand(), a.ledgerResolveCommand(),
+		a.ledgerListCommand(), a.ledgerShowCommand(), a.ledgerExportCommand(), a.ledgerVerifyCommand(), a.ledgerAckCommand(), a.ledgerResolveCommand(),
 	)
 }
 

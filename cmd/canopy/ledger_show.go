@@ -65,44 +65,20 @@ func (a *app) printEntry(e ledger.Entry, events []ledger.Event, ruling string) {
 		"payment", string(e.ID), "state", e.State.String(), "agent", e.Agent, "for", what(t), "purpose", e.Purpose, "key", e.Key,
 		"cost", e.Cost.String(), "amount", amount(t), "fee bound", feeBound(t), "pays to", payees(t), "from", e.Payer.String(),
 		"by", joined(t.Rail, t.Scheme), "chain", t.Asset.Chain.Name(), "token", t.Asset.Address.String(), "terms", e.TermsHash.String(),
+		"policy", e.Policy.String(), "approval", string(e.ApprovalID), "slot", e.Slot.String(),
 	)
-	a.printf("\nDecided\n")
-	a.fields("  at", moment(e.CreatedAt), "  approval", string(e.ApprovalID), "  ruling", ruling, "  policy", e.Policy.String())
-	if len(e.Reasons) == 0 {
-		a.printf("  The policy allowed it.\n")
+	for _, c := range a.story(e, events, ruling) {
+		a.printf("\n%s\n", c.title)
+		for _, line := range c.lines {
+			a.printf("  %s\n", line)
+		}
 	}
-	for _, r := range e.Reasons {
-		a.printf("  %s (%s): %s\n", r.Status, show(r.Code, 80), show(r.Text, 400))
-	}
-	a.printf("\nSigned\n")
-	if e.Slot.IsZero() {
-		a.printf("  Nothing was signed.\n")
-	} else {
-		a.fields("  committed", moment(e.AuthorizedAt), "  valid until", moment(e.ValidBefore), "  slot", e.Slot.String(), "  sent", times(e.Sends)+", as far as recorded")
-	}
-	a.printf("\nWhat came back\n")
-	a.printOutcome(e)
-	a.printf("\nNext\n  %s\n", a.whatNext(e))
 	a.printf("\nRecord\n")
 	rows := make([][]string, len(events))
 	for i, ev := range events {
 		rows[i] = []string{strconv.FormatInt(ev.Seq, 10), ev.At.Local().Format("2006-01-02 15:04:05.000"), ev.From.String() + " -> " + ev.To.String(), ev.By.String(), ev.Hash.String()[:16]}
 	}
 	a.table([]string{"#", "AT", "MOVE", "BY", "HASH"}, rows)
-}
-
-func (a *app) printOutcome(e ledger.Entry) {
-	came := cameBack(e)
-	if e.HTTP == 0 && e.Receipt.Claim == payment.ClaimNone && e.Note == "" && e.Receipt.TxHash == "" {
-		a.printf("  Nothing.\n")
-		came = nil
-	}
-	came = append([]string{"outcome", moment(e.OutcomeAt)}, came...)
-	came = append(came, "note", e.Note, "spent at", moment(e.SpentAt), "evidence", assumed(e))
-	for i := 0; i < len(came); i += 2 {
-		came[i] = "  " + came[i]
-	}
-	a.fields(came...)
 }
 
 // cameBack are the names and values of what the seller said of e.
@@ -132,44 +108,4 @@ func times(n int) string {
 		return "once"
 	}
 	return strconv.Itoa(n) + " times"
-}
-
-func assumed(e ledger.Entry) string {
-	if e.Assumed {
-		return "assumed: an operator's word, or one node's"
-	}
-	return ""
-}
-
-// whatNext tells what will happen to e, and when.
-func (a *app) whatNext(e ledger.Entry) string {
-	held := e.Cost.String()
-	resolve := a.command(fmt.Sprintf("ledger resolve %s --unused --reason \"it never moved\"", e.ID)) + ", or --settled TX"
-	dead := !time.Now().Before(e.ValidBefore)
-	switch e.State {
-	case ledger.PendingApproval:
-		return "A person rules on it: canopy approvals show " + string(e.ApprovalID)
-	case ledger.Approved:
-		return "The agent's same call again pays it, once."
-	case ledger.Authorized:
-		return "It is on its way. If its process ended, the next payment or opening of the ledger calls it in doubt."
-	case ledger.Claimed:
-		if e.Watched {
-			return "Paid, by the seller's word. The chain confirms it."
-		}
-		return "Paid, by the seller's word. It counts as spent; no chain is asked to confirm it."
-	case ledger.InDoubt:
-		switch {
-		case e.Watched:
-			return held + " stays held until the chain shows the transfer, or that it can never move."
-		case !dead:
-			return fmt.Sprintf("It can still be settled until %s; until then the same call sends the same bytes. Afterwards %s counts as spent, unless an operator knows better, and says so then: %s", moment(e.ValidBefore), held, resolve)
-		}
-		return fmt.Sprintf("Its bytes are dead. %s counts as spent, unless an operator knows better: %s. An equal call is a new payment from %s.", held, resolve, moment(e.SafeAfter()))
-	case ledger.NeedsOperator:
-		return held + " stays held until an operator decides: " + resolve
-	case ledger.Settled:
-		return "Nothing: it is settled."
-	}
-	return "Nothing: it ended without money."
 }

@@ -11,8 +11,9 @@ func (a *app) pingCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "ping",
 		Short: "Check that the key opens and the ledger answers",
-		Long: `Ping opens the key and the ledger as a payment would, and tells who pays. It
-contacts nobody.`,
+		Long: `Ping opens the key and the ledger as a payment would, and tells who pays. It asks
+the nodes of [[chain]] how they stand and what the account holds, and contacts
+nobody else.`,
 		Example: "  canopy ping --agent trader",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -26,15 +27,14 @@ contacts nobody.`,
 			}
 			defer client.Close()
 			p, err := client.Ping(c.Context())
-			var cannot []canopy.Reason
-			if err == nil {
-				cannot, err = client.CannotPay(c.Context())
-			}
+			chains := a.reach(c.Context(), client.Chains, f.Assets, p.Account)
 			if a.json {
 				if err != nil {
 					a.code = codeFailed
 				}
-				return a.printJSON(shape.PingOf(p, cannot, err))
+				out := shape.PingOf(p, err)
+				out.Chains = chains
+				return a.printJSON(out)
 			}
 			if err != nil {
 				return err
@@ -47,7 +47,7 @@ contacts nobody.`,
 				"agent", p.Agent+" ("+p.AgentID+")", "status", p.Status, "frozen", p.Frozen,
 				"org", p.Org, "account", account, "latency", p.Latency.String(),
 			)
-			a.cannotPay(cannot)
+			a.printChains(chains)
 			return nil
 		},
 	}

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
-	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/internal/shape"
-	"github.com/canopy-go/canopy/payment"
 )
 
 func (a *app) previewCommand() *cobra.Command {
@@ -21,16 +17,9 @@ Nothing is signed, reserved or recorded, and no password is needed.`,
   canopy preview 0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287C 0.10 --chain base-sepolia --json`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			t := canopy.Transfer{}
-			var err error
-			if t.To, err = payment.ParseAddress(args[0]); err != nil {
-				return usage(c, fmt.Errorf("TO: %w", err))
-			}
-			if t.Amount, err = payment.ParseUSD(args[1]); err != nil {
-				return usage(c, fmt.Errorf("USD: %w", err))
-			}
-			if t.Chain, err = payment.ChainByName(chain); err != nil {
-				return usage(c, fmt.Errorf("--chain: %w", err))
+			t, err := transferOf(c, args, transferFlags{chain: chain})
+			if err != nil {
+				return err
 			}
 			f, err := a.load()
 			if err != nil {

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/canopy-go/canopy/canopytest"
+	"github.com/canopy-go/canopy/payment"
+)
+
+const friend = "0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287C"
+
+const payPolicy = `
+[policy.default]
+max_payment = "$2"
+caps = ["$3 / 24h"]
+approve_above = "$1"
+allow = ["*"]
+`
+
+// connected is a world whose configuration names two nodes and a facilitator.
+func connected(t *testing.T, routes ...canopytest.Route) (*world, *canopytest.Facilitator) {
+	t.Helper()
+	w := newWorld(t, payPolicy, routes...)
+	f := canopytest.NewFacilitator(w.chain, canopytest.FacilitatorConfig{})
+	a, b := canopytest.NewNode(w.chain), canopytest.NewNode(w.chain)
+	file, err := os.ReadFile(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(file) + "[[chain]]\nid = \"base\"\nrpc = [\"" + a.Start(t) + "\", \"" + b.Start(t) + "\"]\nfacilitator = \"" + f.Start(t) + "\"\n"
+	if err := os.WriteFile(w.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return w, f
+}
+
+// payee is friend with its checksum.
+func payee(t *testing.T) string {
+	t.Helper()
+	a, err := payment.ParseAddressLoose(friend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.String()
+}
+
+func TestPay(t *testing.T) {
+	t.Parallel()
+	w, f := connected(t)
+	to := payee(t)
+	r := w.want(0, "pay", to, "0.10", "--key", "invoice-7", "--purpose", "lunch", "--json")
+	wantKeys(t, r, "status txHash transactionId costUsd")
+	v := r.object(t)
+	if v["status"] != "allowed" || v["costUsd"].(json.Number) != "0.10" || !strings.HasPrefix(v["txHash"].(string), "0x") {
+		t.Errorf("%v", v)
+	}
+	again := w.want(0, "pay", to, "0.10", "--key", "invoice-7", "--json").object(t)
+	if again["transactionId"] != v["transactionId"] || again["txHash"] != v["txHash"] {
+		t.Errorf("again %v, want %v", again, v)
+	}
+	contains(t, w.want(1, "pay", to, "0.20", "--key", "invoice-7").err, "key")
+	w.chain.AssertSpent(t, w.payer, 10*payment.Cent)
+	r = w.want(4, "pay", to, "0.10")
+	contains(t, r.out, "Duplicate of payment "+v["transactionId"].(string))
+	r = w.want(0, "pay", to, "0.25", "--key", "other")
+	contains(t, r.out, "allowed", "$0.25", to, "base")
+
+	r = w.want(3, "pay", to, "1.50", "--key", "dear", "--json")
+	contains(t, r.out, `"status": "pending_approval"`, "exceeds approval threshold of $1")
+	id := r.object(t)["approvalId"].(string)
+	w.want(0, "approvals", "approve", id, "--yes", "--by", "ana")
+	w.want(0, "pay", to, "1.50", "--key", "dear")
+	w.chain.AssertSpent(t, w.payer, 185*payment.Cent)
+
+	r = w.want(4, "pay", to, "1.90", "--json")
+	contains(t, r.out, `"status": "denied"`, "Spend cap exceeded")
+	w.want(4, "preview", to, "1.90")
+
+	f.SetMissteps(canopytest.Refuse)
+	r = w.want(5, "pay", to, "0.05", "--key", "doubt", "--json")
+	wantKeys(t, r, "status error code transactionId amountUsd safeAfter")
+	story := w.want(0, "ledger", "show", r.object(t)["transactionId"].(string)).out
+	contains(t, story, "The facilitator claims that the payment did not settle, which proves nothing", "the same canopy pay submits the same bytes again", "Nothing final yet")
+	w.want(0, "pay", to, "0.05", "--key", "doubt")
+	w.chain.AssertSpent(t, w.payer, 190*payment.Cent)
+
+	for _, args := range [][]string{
+		{"pay"}, {"pay", to}, {"pay", "nobody", "1"}, {"pay", to, "much"}, {"pay", to, "1", "--chain", "moon"},
+	} {
+		w.want(2, args...)
+	}
+	contains(t, w.want(1, "pay", to, "0.10", "--chain", "base-sepolia").err, "no facilitator is configured")
+}
+
+// TestReconcile unplugs the network mid-payment, and asks what happened.
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	w, _ := connected(t,
+		canopytest.Route{Pattern: "GET /lost", Price: 20 * payment.Cent, Faults: canopytest.Plan{canopytest.Always(canopytest.DropAfterSettling())}},
+		canopytest.Route{Pattern: "GET /never", Price: 30 * payment.Cent, Faults: canopytest.Plan{canopytest.Always(canopytest.DropBeforeSettling())}},
+	)
+	contains(t, w.want(0, "reconcile").out, "No payment is held.")
+	w.want(5, "fetch", w.url+"/lost")
+	w.want(5, "fetch", w.url+"/never")
+	r := w.want(0, "reconcile", "--json")
+	wantKeys(t, r, "looked recovered settled released cancelled needsOperator waiting unwatched changed foreign problems")
+	if v := r.object(t); v["waiting"].(json.Number) != "2" {
+		t.Errorf("%v", v)
+	}
+	ids := []string{}
+	for _, e := range w.entries() {
+		ids = append(ids, e["transactionId"].(string))
+	}
+	contains(t, w.want(0, "ledger", "show", ids[1]).out, "stays held", "Until ", "Then canopy reconcile asks the chain")
+	w.chain.Finalize()
+	r = w.want(0, "reconcile")
+	contains(t, r.out, ids[0]+"  $0.20  settled: the chain shows the transfer 0x", "waiting 1")
+	contains(t, w.want(0, "ledger", "show", ids[0]).out, "the transfer 0x", "is there and final", "Nothing: it is settled.")
+
+	// A chain that cannot be asked is a problem, and changes nothing.
+	w.chain.SetDown(context.DeadlineExceeded)
+	contains(t, w.want(1, "reconcile").out, "problem: base")
+	w.chain.SetDown(nil)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan result)
+	go func() { done <- call(t, ctx, "", "--config", w.config, "reconcile", "--every", "1s", "--json") }()
+	time.Sleep(500 * time.Millisecond)
+	cancel()
+	if r := <-done; r.code != 0 || !strings.Contains(r.out, `"looked": 1`) {
+		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+	w.want(2, "reconcile", "--every", "1ms")
+}
+
+func TestExport(t *testing.T) {
+	t.Parallel()
+	w, _ := connected(t, route("GET /cent", payment.Cent))
+	w.want(0, "fetch", w.url+"/cent?=formula")
+	w.want(0, "pay", payee(t), "0.10", "--purpose", "=HYPERLINK(\"x\")")
+	w.want(4, "pay", payee(t), "5", "--purpose", "above max_payment")
+	r := w.want(0, "ledger", "export")
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	if len(lines) < 2 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil || v["transactionId"] == nil || v["events"] == nil {
+			t.Errorf("%v: %s", err, line)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(w.want(0, "ledger", "export", "--format", "csv").out)).ReadAll()
+	if err != nil || len(rows) != len(lines)+1 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	at := map[string]int{}
+	for i, name := range rows[0] {
+		at[name] = i
+	}
+	if rows[1][at["cost_usd"]] != "0.01" || rows[1][at["state"]] != "claimed" || rows[2][at["purpose"]] != "'=HYPERLINK(\"x\")" {
+		t.Errorf("%v", rows[1:])
+	}
+	if out := w.want(0, "ledger", "export", "--since", "2020-01-01", "--until", "2020-01-02").out; out != "" {
+		t.Errorf("%q", out)
+	}
+	w.want(2, "ledger", "export", "--format", "xml")
+}
+
+// TestReach tells how the chains stand, and which cannot be reached.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	w, _ := connected(t)
+	contains(t, w.want(0, "ping").out, "base", "2 node(s) agree", "holds $100.00 of USDC")
+	r := w.want(0, "ping", "--json")
+	wantKeys(t, r, "ok agent org latencyMs chains")
+	r = w.want(0, "config", "check", "--reach")
+	contains(t, r.out, "2 node(s) agree", "It is right.")
+	w.chain.SetDown(context.DeadlineExceeded)
+	contains(t, w.want(0, "ping").out, "NOT REACHED")
+	contains(t, w.want(0, "config", "check", "--reach").out, "warning: chain base: not reached")
+	if out := w.want(0, "config", "check").out; strings.Contains(out, "reached") {
+		t.Errorf("asked without --reach:\n%s", out)
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/internal/shape"
+	"github.com/canopy-go/canopy/ledger"
+)
+
+func (a *app) reconcileCommand() *cobra.Command {
+	var every time.Duration
+	c := &cobra.Command{
+		Use:   "reconcile",
+		Short: "Ask the chains what became of payments, and end their holds",
+		Long: `Reconcile asks the nodes of [[chain]] what became of every payment that is held:
+it is settled where its transfer is there and final, and released where the
+chain shows that it can never move any more. It never signs, needs no password,
+and may be ended at any point. What cannot be known yet waits.
+
+It also looks for uses of the key that this ledger never signed; with
+foreign_use = "freeze" these stop every agent.`,
+		Example: `  canopy reconcile
+  canopy reconcile --every 30s`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if every != 0 && every < time.Second {
+				return usage(c, errors.New("--every is at least 1s"))
+			}
+			f, err := a.load()
+			if err != nil {
+				return err
+			}
+			v, err := a.view(c.Context(), f)
+			if err != nil {
+				return err
+			}
+			defer v.Close()
+			if len(v.Chains()) == 0 {
+				a.note("No [[chain]] names an rpc: there is nobody to ask. Holds end by the clock, and by canopy ledger resolve.")
+			}
+			if every == 0 {
+				r, err := v.Reconcile(c.Context())
+				if err != nil {
+					return err
+				}
+				if len(r.Problems) > 0 {
+					a.code = codeFailed
+				}
+				return a.printRound(r)
+			}
+			err = v.ReconcileEvery(c.Context(), every, func(r canopy.Reconciliation, err error) {
+				if err != nil {
+					a.note("problem: %s", show(err.Error(), 500))
+				} else if a.json || len(r.Changed)+len(r.Foreign)+len(r.Problems)+r.Recovered > 0 {
+					a.printRound(r)
+				}
+			})
+			if c.Context().Err() != nil {
+				return nil // told to end
+			}
+			return err
+		},
+	}
+	c.Flags().DurationVar(&every, "every", 0, "go on for ever, with `TIME` such as 30s between rounds")
+	return c
+}
+
+func (a *app) printRound(r canopy.Reconciliation) error {
+	if a.json {
+		return a.printJSON(shape.ReconciliationOf(r))
+	}
+	for _, p := range r.Changed {
+		line := ""
+		switch p.State {
+		case ledger.Settled:
+			line = "settled: the chain shows the transfer " + p.TxHash
+		case ledger.ExpiredUnused:
+			line = "released: it never moved and cannot any more"
+		case ledger.Cancelled:
+			line = "cancelled: its authorization was used up by a cancellation"
+		case ledger.NeedsOperator:
+			line = "NEEDS AN OPERATOR: its authorization moved something else; every agent is frozen"
+		}
+		total, _ := p.Amount.Add(p.Fee)
+		a.printf("%s  %s  %s\n", p.PaymentID, total, line)
+	}
+	for _, s := range r.Foreign {
+		a.printf("FOREIGN USE of the key %s by %s in block %d: not signed by this ledger\n", s.Slot.From, s.TxHash, s.Block)
+	}
+	for _, p := range r.Problems {
+		a.printf("problem: %s\n", show(p.Error(), 500))
+	}
+	if r.Recovered > 0 {
+		a.printf("%d payments of processes that ended are now in doubt.\n", r.Recovered)
+	}
+	switch {
+	case r.Looked == 0 && r.Unwatched == 0:
+		a.printf("No payment is held.\n")
+	default:
+		a.printf("Held payments looked at: %d. Settled %d, released %d, cancelled %d, for an operator %d, waiting %d.\n",
+			r.Looked, r.Settled, r.Released, r.Cancelled, r.Operator, r.Waiting)
+		if r.Unwatched > 0 {
+			a.printf("On chains without an rpc: %d.\n", r.Unwatched)
+		}
+	}
+	if r.Waiting > 0 {
+		a.note("What waits is not final yet: payments can move until their validity ends, and blocks take their time to become final.")
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package shape
+
+import (
+	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/internal/plaintext"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Reconciliation is the result of canopy reconcile.
+type Reconciliation struct {
+	Looked    int          `json:"looked"`
+	Recovered int          `json:"recovered"`
+	Settled   int          `json:"settled"`
+	Released  int          `json:"released"`
+	Cancelled int          `json:"cancelled"`
+	Operator  int          `json:"needsOperator"`
+	Waiting   int          `json:"waiting"`
+	Unwatched int          `json:"unwatched"`
+	Changed   []Changed    `json:"changed"`
+	Foreign   []ForeignUse `json:"foreign"`
+	Problems  []string     `json:"problems"`
+}
+
+// Changed is a payment that reconciliation moved.
+type Changed struct {
+	TransactionID payment.ID  `json:"transactionId"`
+	State         string      `json:"state"`
+	CostUSD       payment.USD `json:"costUsd"`
+	TxHash        *string     `json:"txHash"`
+}
+
+// ForeignUse is a use of our key that the ledger does not know.
+type ForeignUse struct {
+	ChainID *uint64         `json:"chainId"`
+	Token   payment.Address `json:"token"`
+	From    payment.Address `json:"from"`
+	TxHash  string          `json:"txHash"`
+	Block   uint64          `json:"block"`
+	At      *Time           `json:"at"`
+}
+
+// ReconciliationOf is the shape of r.
+func ReconciliationOf(r canopy.Reconciliation) Reconciliation {
+	out := Reconciliation{
+		Looked: r.Looked, Recovered: r.Recovered, Settled: r.Settled, Released: r.Released, Cancelled: r.Cancelled,
+		Operator: r.Operator, Waiting: r.Waiting, Unwatched: r.Unwatched,
+		Changed: make([]Changed, len(r.Changed)), Foreign: make([]ForeignUse, len(r.Foreign)), Problems: make([]string, len(r.Problems)),
+	}
+	for i, p := range r.Changed {
+		out.Changed[i] = Changed{p.PaymentID, p.State.String(), cost(p), said(p.TxHash, 100)}
+	}
+	for i, s := range r.Foreign {
+		out.Foreign[i] = ForeignUse{Token: s.Slot.Token, From: s.Slot.From, TxHash: s.TxHash, Block: s.Block, At: at(s.Time)}
+		if n, ok := s.Slot.Chain.Number(); ok {
+			out.Foreign[i].ChainID = &n
+		}
+	}
+	for i, p := range r.Problems {
+		out.Problems[i] = plaintext.Clean(p.Error(), maxText)
+	}
+	return out
+}
