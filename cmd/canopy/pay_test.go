@@ -179,7 +179,7 @@ func TestReach(t *testing.T) {
 	w, _ := connected(t)
 	contains(t, w.want(0, "ping").out, "base", "2 node(s) agree", "holds $100.00 of USDC")
 	r := w.want(0, "ping", "--json")
-	wantKeys(t, r, "ok agent org latencyMs chains")
+	wantKeys(t, r, "ok agent org latencyMs canPay chains")
 	r = w.want(0, "config", "check", "--reach")
 	contains(t, r.out, "2 node(s) agree", "It is right.")
 	w.chain.SetDown(context.DeadlineExceeded)

@@ -27,12 +27,16 @@ nobody else.`,
 			}
 			defer client.Close()
 			p, err := client.Ping(c.Context())
+			var cannot []canopy.Reason
+			if err == nil {
+				cannot, err = client.CannotPay(c.Context())
+			}
 			chains := a.reach(c.Context(), client.Chains, f.Assets, p.Account)
 			if a.json {
 				if err != nil {
 					a.code = codeFailed
 				}
-				out := shape.PingOf(p, err)
+				out := shape.PingOf(p, cannot, err)
 				out.Chains = chains
 				return a.printJSON(out)
 			}
@@ -47,6 +51,7 @@ nobody else.`,
 				"agent", p.Agent+" ("+p.AgentID+")", "status", p.Status, "frozen", p.Frozen,
 				"org", p.Org, "account", account, "latency", p.Latency.String(),
 			)
+			a.cannotPay(cannot)
 			a.printChains(chains)
 			return nil
 		},

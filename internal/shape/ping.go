@@ -3,6 +3,7 @@ package shape
 import (
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 )
 
 // Ping is the result of canopy_ping.
@@ -12,6 +13,7 @@ type Ping struct {
 	Org       Org    `json:"org"`
 	LatencyMS int64  `json:"latencyMs"`
 	Error     string `json:"error,omitempty"` // where ok is false
+	Able
 
 	Chains []ChainState `json:"chains,omitempty"` // those that can be asked
 }
@@ -30,15 +32,17 @@ type Org struct {
 	TreasuryAddress *payment.Address `json:"treasuryAddress"` // null without a key
 }
 
-// PingOf is the shape of p, and of the error that came with it.
-func PingOf(p canopy.Pong, err error) Ping {
+// PingOf is the shape of p, and of the error that came with it; cannot is what
+// canopy.Client.CannotPay returns.
+func PingOf(p canopy.Pong, cannot []policy.Reason, err error) Ping {
 	out := Ping{
 		OK: err == nil, LatencyMS: p.Latency.Milliseconds(),
 		Agent: Agent{p.AgentID, p.Agent, p.Status, p.Frozen},
 		Org:   Org{orNull(p.Org), orNull(p.Account)},
+		Able:  AbleOf(cannot),
 	}
 	if err != nil {
-		out.Error = failureOf(err).Error
+		out.Error, out.CanPay = failureOf(err).Error, false
 	}
 	return out
 }
