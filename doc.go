@@ -29,6 +29,10 @@
 // A program that brings its own parts builds a [Config] instead: a policy from
 // package policy, a store from ledger or ledger/sqlite, a signer from signer and
 // a rail from x402. [Client.Fetch] has more to say than a bare http.Client: its
-// options and typed errors. [Client.CheckURL] and [Client.Preview] decide
-// without signing anything.
+// options and typed errors. [Client.Pay] sends dollars to an address.
+// [Client.CheckURL] and [Client.Preview] decide without signing anything.
+//
+// A [Chain] of the treasury that is a [Reconciler], such as those of package
+// chain, tells what became of payments: [Client.Reconcile] settles or releases
+// what is held, on finalized evidence only.
 package canopy
