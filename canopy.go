@@ -49,7 +49,8 @@ const (
 type Config struct {
 	// Agent names whose money this is: it selects the policy table and the
 	// counters. It is bound here and never taken from an argument of a call.
-	// Empty means "default".
+	// Empty means "default"; else it is 1 to 64 letters, digits, dots, hyphens
+	// and underscores.
 	Agent string
 
 	// Org is the organisation's name, for people. Empty means the policy's.
@@ -165,6 +166,9 @@ func New(cfg Config) (*Client, error) {
 	}
 	if cfg.Agent == "" {
 		cfg.Agent = "default"
+	}
+	if err := policy.CheckName(cfg.Agent); err != nil {
+		return nil, fmt.Errorf("canopy: Config.Agent: %w", err)
 	}
 	if cfg.Org == "" {
 		cfg.Org = cfg.Policy.Org()

@@ -20,7 +20,7 @@ func (d *document) compile() (*Policy, error) {
 	for _, s := range d.tables {
 		key := tableKey(s.name)
 		q := s.understand(key, &d.errs)
-		if err := checkName(s.name); err != nil {
+		if err := CheckName(s.name); err != nil {
 			d.errs.add(s.line, key, err.Error())
 			q.bad = true
 		}
@@ -83,9 +83,10 @@ func inZone(w Window, zone value) Window {
 	return w
 }
 
-// checkName refuses names that could be taken for another's: scopes and
+// CheckName tells why name is not an agent's: 1 to 64 letters, digits, dots,
+// hyphens and underscores. Others could be taken for another's: scopes and
 // records are written with them.
-func checkName(name string) error {
+func CheckName(name string) error {
 	ok := name != "" && len(name) <= 64
 	for i := range len(name) {
 		c := name[i]

@@ -14,6 +14,7 @@ import (
 	"github.com/canopy-go/canopy/config"
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/policy"
 )
 
 // app is one run of the program: where it reads and writes, and the flags that
@@ -69,7 +70,21 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 waits for approval,
 			}
 			return unknown(c, args[0])
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if a.json {
+				return needsCommand(c)
+			}
+			return c.Help()
+		},
+	}
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if !c.Flags().Changed("agent") {
+			return nil
+		}
+		if err := policy.CheckName(a.agent); err != nil {
+			return usage(c, fmt.Errorf("--agent %q: %w", show(a.agent, 80), err))
+		}
+		return nil
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	f := root.PersistentFlags()
@@ -118,11 +133,22 @@ func group(use, short, long string, subs ...*cobra.Command) *cobra.Command {
 			if len(args) > 0 {
 				return usage(c, unknown(c, args[0]))
 			}
-			return c.Help()
+			return needsCommand(c)
 		},
 	}
 	c.AddCommand(subs...)
 	return c
+}
+
+// needsCommand says which commands there are below c.
+func needsCommand(c *cobra.Command) error {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "completion" {
+			names = append(names, sub.Name())
+		}
+	}
+	return usage(c, fmt.Errorf("%s needs a command: %s", c.CommandPath(), strings.Join(names, ", ")))
 }
 
 // unknown says that there is no such command, and which one may be meant.

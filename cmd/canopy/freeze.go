@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/canopy-go/canopy/config"
 	"github.com/canopy-go/canopy/ledger"
 )
 
@@ -44,6 +46,17 @@ itself.`,
 	})
 }
 
+// known reports whether agent has a table of its own or ever asked to pay.
+func known(ctx context.Context, file *config.File, s ledger.Store, agent string) bool {
+	if slices.Contains(file.Policy.Agents(), agent) {
+		return true
+	}
+	for _, err := range s.Entries(ctx, ledger.Query{Agent: agent, Limit: 1}) {
+		return err == nil
+	}
+	return false
+}
+
 func (a *app) switchCommand(c *cobra.Command, status string, turn func(ctx context.Context, f ledger.Freezer, agent, by, reason string) error) *cobra.Command {
 	var all bool
 	var by, reason string
@@ -73,6 +86,9 @@ func (a *app) switchCommand(c *cobra.Command, status string, turn func(ctx conte
 		}
 		if err := turn(c.Context(), f, agent, "cli:"+by, reason); err != nil {
 			return err
+		}
+		if !all && !known(c.Context(), file, s, agent) {
+			a.note("warning: no policy table and no payment has the name %s: is it spelled right?", agent)
 		}
 		if a.json {
 			return a.printJSON(out)
