@@ -49,7 +49,7 @@ signature.`,
 		},
 	}
 	c.Flags().StringVar(&format, "format", "jsonl", "`FORMAT`: jsonl or csv")
-	c.Flags().StringVar(&since, "since", "", "only from `TIME` on, such as 24h ago or 2026-05-08T18:00:00Z")
+	c.Flags().StringVar(&since, "since", "", "only from `TIME` on, such as 24h (ago), 2026-05-08 or 2026-05-08T18:00:00Z")
 	c.Flags().StringVar(&until, "until", "", "only before `TIME`")
 	return c
 }

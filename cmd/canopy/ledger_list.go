@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,7 +76,7 @@ func (a *app) ledgerListCommand() *cobra.Command {
 	}
 	c.Flags().StringArrayVar(&states, "state", nil, "only payments in `STATE`, such as in_doubt; again for more")
 	c.Flags().StringVar(&host, "host", "", "only payments to `HOST`")
-	c.Flags().StringVar(&since, "since", "", "only from `TIME` on, such as 24h ago or 2026-05-08T18:00:00Z")
+	c.Flags().StringVar(&since, "since", "", "only from `TIME` on, such as 24h (ago), 2026-05-08 or 2026-05-08T18:00:00Z")
 	c.Flags().StringVar(&until, "until", "", "only before `TIME`")
 	c.Flags().IntVar(&limit, "limit", 50, "at most `N`; 0 for all")
 	return c
@@ -86,7 +87,7 @@ func instant(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+	if d, err := time.ParseDuration(strings.TrimSuffix(s, " ago")); err == nil && d >= 0 {
 		return time.Now().Add(-d), nil
 	}
 	if t, err := time.Parse(time.RFC3339, s); err == nil {

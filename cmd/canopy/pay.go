@@ -42,8 +42,8 @@ the same bytes, by the same command.
 With --key the same command is the same payment however often it runs. Without
 one, an equal transfer is refused as a duplicate for duplicate_window. Where a
 person is asked first, the same command pays once it is approved.`,
-		Example: `  canopy pay 0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287C 7.50 --key invoice-17
-  canopy pay 0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287C 0.10 --chain base-sepolia --json`,
+		Example: `  canopy pay 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 7.50 --key invoice-17
+  canopy pay 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 0.10 --chain base-sepolia --json`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			t, err := transferOf(c, args, f)

@@ -13,8 +13,8 @@ func (a *app) previewCommand() *cobra.Command {
 		Short: "Ask what the policy says of a direct transfer",
 		Long: `Preview judges a transfer of dollars to an address as a payment would be judged.
 Nothing is signed, reserved or recorded, and no password is needed.`,
-		Example: `  canopy preview 0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287C 7.50
-  canopy preview 0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287C 0.10 --chain base-sepolia --json`,
+		Example: `  canopy preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 7.50
+  canopy preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 0.10 --chain base-sepolia --json`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			t, err := transferOf(c, args, transferFlags{chain: chain})

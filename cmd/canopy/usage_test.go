@@ -37,7 +37,7 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
 		"nothing", "fetch", "fetch a b", "--nope", "fetch --nope x", "approvals nothing", "approvals show", "ledger resolve", "freeze",
-		"preview 0x12 1", "preview 0x2096a1Dd90dd45F9b6C2Fb2c3cF0e0d1C7c4287c -1", "preview 0x2096a1dd90dd45f9b6c2fb2c3cf0e0d1c7c4287c 1 --chain mars",
+		"preview 0x12 1", "preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C -1", "preview 0x2096a1dd90dd45f9b6c2fb2c3cf0e0d1c7c4287c 1 --chain mars",
 		"ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --reason x", "ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --settled 0x1 --reason x",
 		"ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --settled 0x1 --reason x", "init extra", "version extra", "config check x",
 	} {
