@@ -36,7 +36,6 @@ type bench struct {
 	clock  *ledgertest.Clock
 	policy *policy.Policy
 	pay    payment.Payment
-	offer  payment.Offer
 	n      uint64
 	digest payment.Hash
 }

@@ -395,6 +395,12 @@ func usedBytes(t *testing.T, path string, size int) []bool {
 		for i := page*pageSize + content; content > 0 && i < (page+1)*pageSize; i++ {
 			used[i] = true
 		}
+		word := func(at int) int { return int(whole[page*pageSize+at])<<8 | int(whole[page*pageSize+at+1]) }
+		for free := word(head - page*pageSize + 1); free > 0; free = word(free) { // blocks of cells that were moved
+			for i := range word(free + 2) {
+				used[page*pageSize+free+i] = i < 4
+			}
+		}
 	}
 	return used
 }
