@@ -14,6 +14,16 @@ type Prober interface {
 	Ready(ctx context.Context, now time.Time) error
 }
 
+// ReadyTx is Ready as far as clocks go.
+func ReadyTx(tx Tx, env Env, now time.Time) error {
+	seen, err := tx.Seen()
+	if err != nil {
+		return err
+	}
+	_, _, err = env.strict(&seen, now)
+	return err
+}
+
 var _ Prober = (*Memory)(nil)
 
 // Ready is that of Prober.
@@ -21,6 +31,6 @@ func (m *Memory) Ready(ctx context.Context, now time.Time) error {
 	if err := m.begin(ctx); err != nil {
 		return err
 	}
-	m.mu.Unlock()
-	return nil
+	defer m.mu.Unlock()
+	return ReadyTx(&m.tx, m.env(), now)
 }

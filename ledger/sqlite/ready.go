@@ -11,5 +11,10 @@ var _ ledger.Prober = (*Store)(nil)
 
 // Ready implements ledger.Prober.
 func (s *Store) Ready(ctx context.Context, now time.Time) error {
-	return s.snapshot(ctx, s.usable)
+	return s.snapshot(ctx, func(t *tx) error {
+		if err := s.usable(t); err != nil {
+			return err
+		}
+		return ledger.ReadyTx(t, s.env(), now)
+	})
 }

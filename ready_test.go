@@ -1,0 +1,46 @@
+package canopy_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/ledger/sqlite"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// A clock that disagrees with the ledger's, and no key, stand in the way of
+// every payment.
+func TestCannotPay(t *testing.T) {
+	t.Parallel()
+	p, err := policy.New(policy.Config{Tables: map[string]policy.Table{"default": {Caps: []string{"$1 / 24h"}, Allow: []string{"*"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noon := time.Now()
+	now := func() time.Time { return noon }
+	onDisk, err := sqlite.Open(filepath.Join(t.TempDir(), "canopy.db"), sqlite.Options{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { onDisk.Close() })
+	for name, store := range map[string]ledger.Store{"memory": ledger.NewMemory(ledger.Options{Now: now}), "sqlite": onDisk} {
+		for late, want := range map[time.Duration][]string{0: {"no_signer"}, time.Minute: {"no_signer", "clock_skew"}} {
+			c, err := canopy.New(canopy.Config{Policy: p, Store: store, Now: func() time.Time { return noon.Add(late) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.CannotPay(t.Context())
+			if err != nil || len(got) != len(want) {
+				t.Fatalf("%s, %v: %v, %v", name, late, got, err)
+			}
+			for i, r := range got {
+				if r.Code != want[i] || r.Status != canopy.Denied || r.Text == "" {
+					t.Errorf("%s, %v: %+v, want %s", name, late, r, want[i])
+				}
+			}
+		}
+	}
+}
