@@ -31,12 +31,53 @@ type tally struct {
 	Counter
 }
 
-// start makes c ready for a step, in the memory that it has.
+// start makes c ready for a step, in the memory that it has. A mark that is not
+// where ageing could have brought it is dropped with its counters, which are
+// made again from the entries.
 func (c *counting) start(tx Tx, now time.Time) error {
 	marks, err := tx.Marks()
+	if err != nil {
+		return err
+	}
+	// What was sound in the step before is sound as long as time goes on.
+	before := c.marks
+	if now.Before(c.now) {
+		before = nil
+	}
+	dropped := false
+	for i := range marks {
+		m := &marks[i]
+		if i < len(before) && before[i].Window == m.Window && before[i].At == m.At && before[i].End == m.End || m.sound(now) {
+			continue
+		}
+		if err := tx.DropMark(m.Window); err != nil {
+			return err
+		}
+		dropped = true
+	}
+	if dropped {
+		if marks, err = tx.Marks(); err != nil {
+			return err
+		}
+	}
 	c.tx, c.now = tx, now
 	c.marks, c.fresh, c.found = append(c.marks[:0], marks...), c.fresh[:0], c.found[:0]
-	return err
+	return nil
+}
+
+// sound reports whether m is no further than its window's edge at now, and of a
+// calendar period that began.
+func (m *Mark) sound(now time.Time) bool {
+	to, end, err := edge(m.Window, now)
+	switch {
+	case err != nil:
+		return false
+	case end.IsZero():
+		return m.End.IsZero() && !m.At.After(to)
+	case now.Before(m.End):
+		return m.End.Equal(end) && m.At.Until.Equal(to.Until) && m.At.ID == ""
+	}
+	return !m.At.After(to)
 }
 
 // edge is the point that an entry must be after to count in w at now, and the
@@ -289,6 +330,9 @@ func (c *counting) counter(mark int, s *policy.Scope) (Counter, bool, error) {
 func (c *counting) read(mark int, s *policy.Scope) (Counter, bool, error) {
 	if t := find(c.found, mark, s); t != nil {
 		return t.Counter, true, nil
+	}
+	if !has(c.marks[mark].Kinds, s.Kind) {
+		return Counter{}, false, nil // one that is there is not kept up
 	}
 	n, ok, err := c.tx.Counter(CounterKey{*s, c.marks[mark].Window})
 	if ok && err == nil {

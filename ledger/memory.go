@@ -232,9 +232,12 @@ func (m *Memory) Verify(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	defer m.mu.Unlock()
-	v := NewVerification(m.tx.marks)
+	v := NewVerification(m.tx.seen, m.tx.marks)
 	for _, r := range m.tx.order {
 		v.Payment(r.e, r.events())
+	}
+	for _, a := range m.tx.approvals {
+		v.Approval(a)
 	}
 	for key, n := range m.tx.counters {
 		v.Counter(key, *n)

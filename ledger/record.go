@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
@@ -62,21 +64,6 @@ func (r *record) instant(key string, t time.Time) {
 	}
 }
 
-func (r *record) addresses(key string, list []payment.Recipient) {
-	sep := byte('[')
-	for i := range list {
-		if i == 0 {
-			r.name(key)
-		}
-		r.b = append(r.b, sep, '"', '0', 'x')
-		r.b = append(hex.AppendEncode(r.b, list[i].Address[:]), '"')
-		sep = ','
-	}
-	if len(list) > 0 {
-		r.b = append(r.b, ']')
-	}
-}
-
 func (r *record) codes(key string, list []policy.Reason) {
 	sep := byte('[')
 	for i := range list {
@@ -120,28 +107,50 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
 
-// entry writes all of e that counting and proving need, and neither the key
-// nor the echo.
-func (r *record) entry(e *Entry) {
+// entry writes all of e that counting and proving need, but for what is in its
+// rest, of which it writes the hash. expires is when its approval does.
+func (r *record) entry(e *Entry, expires time.Time) {
 	r.text("agent", e.Agent)
 	r.text("approval", string(e.ApprovalID))
 	if !e.Slot.IsZero() {
 		r.text("challenge", e.ChallengeID)
 	}
 	r.number("cost", int64(e.Cost))
+	r.instant("expires", expires)
 	r.hash("fingerprint", &e.Fingerprint)
 	r.text("host", e.Host)
 	if !e.Slot.IsZero() {
 		r.text("owner", e.Owner)
 	}
-	r.addresses("payees", e.Terms.Recipients)
 	r.hash("policy", &e.Policy)
 	r.codes("reasons", e.Reasons)
+	rest := e.rest()
+	r.hash("rest", &rest)
 	r.flag("shared", e.Shared)
 	r.text("slot", e.SlotKey())
 	r.hash("terms", &e.TermsHash)
 	r.instant("valid_before", e.ValidBefore)
 	r.flag("watched", e.Watched)
+}
+
+// rest is the hash of what decides how e is found, repeated and signed again, and
+// is not for an event to tell: the key and the echo among it.
+func (e *Entry) rest() payment.Hash {
+	var space [512]byte
+	b := appendText(space[:0], "canopy.rest.v1")
+	b = append(b, e.Payer[:]...)
+	b = appendText(b, e.Key)
+	b = appendText(b, e.Purpose)
+	b = appendText(b, e.Realm)
+	b = appendText(b, e.Echo)
+	b = binary.BigEndian.AppendUint64(b, uint64(e.Protocol))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.DuplicateWindow))
+	if e.Resend {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	return sha256.Sum256(b)
 }
 
 // record is what the event of a change keeps; spent is the instant stored.

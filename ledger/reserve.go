@@ -173,6 +173,9 @@ func (s *reserving) limits() ([]policy.Use, error) {
 			return nil, err
 		}
 	}
+	if err := s.saw(); err != nil { // no mark is ahead of the ledger's time
+		return nil, err
+	}
 	c.uses = c.uses[:0]
 	all := true
 	for i := range s.verdict.Limits {
@@ -291,7 +294,11 @@ func (s *reserving) insert(e *Entry, a *Approval) (*Entry, error) {
 			return nil, err
 		}
 	}
-	if err := s.tx.Insert(e, s.env.Scratch.record(e, Proposed, s.now)); err != nil {
+	var expires time.Time
+	if a != nil {
+		expires = a.ExpiresAt
+	}
+	if err := s.tx.Insert(e, s.env.Scratch.record(e, Proposed, s.now, expires)); err != nil {
 		return nil, err
 	}
 	if a != nil {
@@ -313,7 +320,9 @@ func (s *reserving) moveKey(to payment.ID) error {
 	e := *s.outdated
 	e.Key = ""
 	e.Version++
-	r := newRecord(128)
+	r := newRecord(192)
 	r.text("key_moved_to", string(to))
+	rest := e.rest()
+	r.hash("rest", &rest)
 	return s.tx.Update(&e, newEvent(&e, e.State, ByClient, s.now, r.done()))
 }

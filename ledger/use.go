@@ -51,13 +51,13 @@ func (c *counting) report(l policy.Limit) (policy.Use, error) {
 // exact is what counts after at: the counter without what it lags behind, or a
 // new sum where there is no counter that reaches so far.
 func (c *counting) exact(key CounterKey, at Point) (Counter, error) {
+	var m *Mark
+	if i := c.mark(&key.Window); i >= 0 && has(c.marks[i].Kinds, key.Scope.Kind) {
+		m = &c.marks[i]
+	}
 	n, ok, err := c.tx.Counter(key)
 	if err != nil {
 		return n, err
-	}
-	var m *Mark
-	if i := c.mark(&key.Window); i >= 0 {
-		m = &c.marks[i]
 	}
 	if m == nil || !ok || m.At.After(at) || !m.End.IsZero() && m.At != at {
 		t, err := c.tx.Tally(key.Scope, at, c.now)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/canopy-go/canopy/payment"
@@ -12,10 +13,21 @@ import (
 // it: state, version, money, instants, slot key and outcome, but not the words
 // and the echo. It verifies the chain.
 func Replay(events []Event) (Entry, error) {
+	r, err := replay(events)
+	return r.Entry, err
+}
+
+// replayed is what the events of one payment tell.
+type replayed struct {
+	Entry
+	rest     payment.Hash // of what they do not tell
+	approval Approval     // but for the terms and the words; zero where nobody was asked
+}
+
+func replay(events []Event) (e replayed, err error) {
 	if err := VerifyChain(events); err != nil {
-		return Entry{}, err
+		return e, err
 	}
-	var e Entry
 	for i, ev := range events {
 		var d eventData
 		if err := json.Unmarshal(ev.Data, &d); err != nil {
@@ -26,13 +38,17 @@ func Replay(events []Event) (Entry, error) {
 			e.CreatedAt = ev.At
 		}
 		if i == 0 || ev.To == Authorized && ev.From != Authorized {
-			d.describe(&e)
+			d.describe(&e.Entry)
 		}
+		if !d.Rest.IsZero() {
+			e.rest = d.Rest
+		}
+		d.asked(&e.approval, ev)
 		if ev.To == Authorized && ev.From != Authorized {
 			e.AuthorizedAt = ev.At
 		}
 		if ev.From.Live() {
-			d.outcome(&e, ev)
+			d.outcome(&e.Entry, ev)
 		}
 	}
 	return e, nil
@@ -44,10 +60,12 @@ type eventData struct {
 	Approval    string       `json:"approval"`
 	Challenge   string       `json:"challenge"`
 	Cost        int64        `json:"cost"`
+	Expires     int64        `json:"expires"`
 	Fingerprint payment.Hash `json:"fingerprint"`
 	Host        string       `json:"host"`
 	Owner       string       `json:"owner"`
 	Policy      payment.Hash `json:"policy"`
+	Rest        payment.Hash `json:"rest"`
 	Shared      bool         `json:"shared"`
 	Slot        string       `json:"slot"`
 	Terms       payment.Hash `json:"terms"`
@@ -61,6 +79,39 @@ type eventData struct {
 	Sent      int    `json:"sent"`
 	Spent     int64  `json:"spent"`
 	Tx        string `json:"tx"`
+
+	By      string `json:"by"`
+	Comment string `json:"comment"`
+	Via     string `json:"via"`
+}
+
+// asked follows the approval of a payment.
+func (d *eventData) asked(a *Approval, ev Event) {
+	switch ev.To {
+	case PendingApproval:
+		*a = Approval{
+			ID: payment.ApprovalID(d.Approval), Payment: ev.Payment, Agent: d.Agent, TermsHash: d.Terms, Cost: payment.USD(d.Cost),
+			CreatedAt: ev.At, ExpiresAt: micro(d.Expires),
+		}
+	case Approved, Rejected:
+		if ev.From == ev.To {
+			return // its key went to another
+		}
+		a.Status, a.DecidedAt, a.By, a.Via, a.Comment = ApprovalGranted, ev.At, d.By, d.Via, d.Comment
+		if ev.To == Rejected {
+			a.Status = ApprovalRefused
+		}
+	case ApprovalExpired:
+		a.Status = ApprovalLapsed
+	case Authorized:
+		if ev.From != Approved {
+			return
+		}
+		a.UsedAt = ev.At
+	default:
+		return
+	}
+	a.Version++
 }
 
 func (d *eventData) describe(e *Entry) {
@@ -103,13 +154,20 @@ func micro(us int64) time.Time {
 type Verification struct {
 	marks  []Mark
 	sums   map[CounterKey]Counter
+	asked  map[payment.ApprovalID]Approval // as the payments tell them
 	report Report
 }
 
-// NewVerification begins one, with the marks of the ledger as Tx.Marks tells
-// them.
-func NewVerification(marks []Mark) *Verification {
-	return &Verification{marks: marks, sums: map[CounterKey]Counter{}}
+// NewVerification begins one, with the time and the marks of the ledger as
+// Tx.Seen and Tx.Marks tell them.
+func NewVerification(seen Seen, marks []Mark) *Verification {
+	v := &Verification{marks: marks, sums: map[CounterKey]Counter{}, asked: map[payment.ApprovalID]Approval{}}
+	for i := range marks {
+		if m := &marks[i]; !m.sound(seen.At) {
+			v.Problem("the mark of %s is not where its window begins: payments would count no more", m.Window)
+		}
+	}
+	return v
 }
 
 // Problem adds one that the store found itself.
@@ -120,14 +178,19 @@ func (v *Verification) Problem(format string, args ...any) {
 }
 
 // Payment checks one payment and its events, oldest first. Every payment must
-// come once, before the counters.
+// come once, before the approvals and the counters.
 func (v *Verification) Payment(e *Entry, events []Event) {
 	v.report.Payments++
 	v.report.Events += int64(len(events))
-	if got, err := Replay(events); err != nil {
+	got, err := replay(events)
+	if err != nil {
 		v.Problem("%s: %v", e.ID, err)
 	} else if what := differ(&got, e); what != "" {
 		v.Problem("%s: its events tell another %s than its record", e.ID, what)
+	}
+	if e.ApprovalID != "" {
+		got.approval.Purpose = e.Purpose
+		v.asked[e.ApprovalID] = got.approval
 	}
 	if h := e.Terms.Hash(); h != e.TermsHash {
 		v.Problem("%s: its terms do not have the hash that was recorded", e.ID)
@@ -153,26 +216,49 @@ func (v *Verification) Payment(e *Entry, events []Event) {
 
 // Counter checks one counter against the payments.
 func (v *Verification) Counter(key CounterKey, n Counter) {
+	i := slices.IndexFunc(v.marks, func(m Mark) bool { return m.Window == key.Window })
+	if i < 0 || !has(v.marks[i].Kinds, key.Scope.Kind) {
+		v.Problem("counter %s / %s: it is not kept up with the payments", key.Scope.Key(), key.Window)
+		return
+	}
 	if want := v.sums[key]; n != want {
 		v.Problem("counter %s / %s: %s in %d payments, but they add up to %s in %d",
 			key.Scope.Key(), key.Window, n.USD, n.Count, want.USD, want.Count)
 	}
 }
 
-// Report is what was found.
-func (v *Verification) Report() Report { return v.report }
+// Approval checks one approval. Each must come once.
+func (v *Verification) Approval(a *Approval) {
+	want, ok := v.asked[a.ID]
+	delete(v.asked, a.ID)
+	switch {
+	case !ok:
+		v.Problem("approval %s: no payment asked for it", a.ID)
+	case a.Terms.Hash() != a.TermsHash:
+		v.Problem("approval %s: its terms do not have the hash that was recorded", a.ID)
+	default:
+		if what := unlike(&want, a); what != "" {
+			v.Problem("approval %s: the events of its payment tell another %s than its record", a.ID, what)
+		}
+	}
+}
+
+// Report is what was found. It comes last.
+func (v *Verification) Report() Report {
+	for id, a := range v.asked {
+		v.Problem("approval %s of payment %s is missing", id, a.Payment)
+	}
+	clear(v.asked)
+	return v.report
+}
 
 // written is s as JSON can write it: bytes that are no text are replaced.
 func written(s string) string { return string([]rune(s)) }
 
 // differ names the first fact in which a payment replayed from its events
 // differs from its record.
-func differ(replayed, e *Entry) string {
-	a, b := replayed, e
-	for _, f := range []struct {
-		what string
-		same bool
-	}{
+func differ(a *replayed, b *Entry) string {
+	return firstUnlike([]likeness{
 		{"ID", a.ID == b.ID},
 		{"head", a.Head == b.Head},
 		{"state", a.State == b.State},
@@ -193,7 +279,38 @@ func differ(replayed, e *Entry) string {
 		{"delivery", a.Delivered == b.Delivered && a.HTTP == b.HTTP && a.Sends == b.Sends},
 		{"owner", a.Owner == written(b.Owner)},
 		{"assumption", a.Assumed == b.Assumed},
-	} {
+		{"recovery", a.Recovered == b.Recovered},
+		{"approval", a.ApprovalID == b.ApprovalID},
+		{"policy", a.Policy == b.Policy},
+		{"payer, key, echo or other part", a.rest == b.rest()},
+	})
+}
+
+// unlike names the first fact in which an approval differs from what the events
+// of its payment tell.
+func unlike(want, a *Approval) string {
+	return firstUnlike([]likeness{
+		{"payment", a.Payment == want.Payment && a.ID == want.ID},
+		{"agent", written(a.Agent) == want.Agent},
+		{"terms hash", a.TermsHash == want.TermsHash},
+		{"cost", a.Cost == want.Cost},
+		{"purpose", a.Purpose == want.Purpose},
+		{"status", a.Status == want.Status && a.Version == want.Version},
+		{"creation", a.CreatedAt.Equal(want.CreatedAt)},
+		{"expiry", a.ExpiresAt.Equal(want.ExpiresAt)},
+		{"decision", a.DecidedAt.Equal(want.DecidedAt) && written(a.By) == want.By && written(a.Via) == want.Via && written(a.Comment) == want.Comment},
+		{"use", a.UsedAt.Equal(want.UsedAt)},
+	})
+}
+
+// likeness is whether two records are alike in one fact.
+type likeness struct {
+	what string
+	same bool
+}
+
+func firstUnlike(facts []likeness) string {
+	for _, f := range facts {
 		if !f.same {
 			return f.what
 		}

@@ -3,6 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
@@ -19,7 +22,11 @@ func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
 		if err != nil {
 			return err
 		}
-		v := ledger.NewVerification(marks)
+		seen, err := t.Seen()
+		if err != nil {
+			return err
+		}
+		v := ledger.NewVerification(seen, marks)
 		for _, m := range marks {
 			if m.Kinds>>(policy.ScopePayee+1) != 0 {
 				v.Problem("the mark of %s has scopes that are none", m.Window)
@@ -68,6 +75,7 @@ func (t *tx) verifyFile(v *ledger.Verification) error {
 }
 
 func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
+	splits := int64(0)
 	for last := int64(0); ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -110,6 +118,10 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 					v.Problem("payment %s: its slot is not remembered: %v", r.e.ID, err)
 				}
 			}
+			n, err := t.verifySplits(r)
+			if splits += n; err != nil {
+				v.Problem("payment %s: it is not found by all of its payees: %v", r.e.ID, err)
+			}
 			events, err := t.events(r)
 			if err != nil {
 				v.Problem("payment %s: its events: %v", r.e.ID, err)
@@ -117,9 +129,32 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 			v.Payment(r.e, events)
 		}
 		if len(page) == 0 {
-			return nil
+			break
 		}
 	}
+	var found int64
+	_, err := t.c.first(`SELECT count(*) FROM splits`, nil, &found)
+	if err == nil && found != splits {
+		v.Problem("payments are found by %d further payees, and have %d", found, splits)
+	}
+	return err
+}
+
+// verifySplits looks for a payment under each of its further payees, and tells
+// how many those are.
+func (t *tx) verifySplits(r *paymentRow) (n int64, err error) {
+	for i, p := range r.e.Terms.Recipients {
+		if slices.ContainsFunc(r.e.Terms.Recipients[:i], func(q payment.Recipient) bool { return q.Address == p.Address }) || i == 0 {
+			continue
+		}
+		n++
+		found, e := t.c.first(`SELECT n FROM splits WHERE payee = ? AND n = ?`, []driver.Value{p.Address[:], r.n}, new(int64))
+		if e == nil && !found {
+			e = fmt.Errorf("not by %s", p.Address)
+		}
+		err = errors.Join(err, e)
+	}
+	return n, err
 }
 
 func (t *tx) verifyApprovals(v *ledger.Verification) error {
@@ -137,8 +172,8 @@ func (t *tx) verifyApprovals(v *ledger.Verification) error {
 			v.Problem("approval %v: %v", row[0], err)
 		case a.Agent != agent || int64(a.Status) != status || a.ExpiresAt.UnixMicro() != expires:
 			v.Problem("approval %s: what it is found by does not follow from its record", id)
-		case a.Terms.Hash() != a.TermsHash:
-			v.Problem("approval %s: its terms do not have the hash that was recorded", id)
+		default:
+			v.Approval(a)
 		}
 		return nil
 	})
