@@ -54,7 +54,7 @@ nothing. It exits 0 for approved, 4 for denied or expired, 3 where it still wait
 			return nil
 		},
 	}
-	c.Flags().DurationVar(&timeout, "timeout", 0, "give up after `TIME`, such as 5m (default: wait until it is decided or expires)")
+	lengthVar(c.Flags(), &timeout, "timeout", "", "give up after `SECONDS`, or such as 5m (default: wait until it is decided or expires)")
 	return c
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +14,7 @@ import (
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/config"
 	"github.com/canopy-go/canopy/internal/shape"
-	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/ledger"
 )
 
 // fetch is one call of canopy fetch.
@@ -25,7 +27,7 @@ type fetch struct {
 	silent   bool
 	follow   bool
 	fail     bool
-	maxTime  string
+	maxTime  time.Duration
 	key      string
 	maxPrice string
 	purpose  string
@@ -62,13 +64,13 @@ configuration only, and it does not send the environment of a process.`,
 	fl.BoolVarP(&f.include, "include", "i", false, "print the status and the headers of the answer")
 	fl.BoolVarP(&f.silent, "silent", "s", false, "say nothing beside the answer")
 	fl.BoolVarP(&f.follow, "location", "L", false, "follow redirects; never paid on another origin")
-	fl.BoolVarP(&f.fail, "fail", "f", false, "exit 1 where an unpaid answer has a status of 400 or above")
-	fl.StringVarP(&f.maxTime, "max-time", "m", "", "give up after `SECONDS`, such as 30 or 1.5 or 2m")
+	fl.BoolVarP(&f.fail, "fail", "f", false, "exit 1, and print no body, where an unpaid answer has a status of 400 or above")
+	lengthVar(fl, &f.maxTime, "max-time", "m", "give up after `SECONDS`, such as 30 or 1.5 or 2m")
 	fl.StringVar(&f.key, "key", "", "`TEXT` that makes a repeated call the same purchase")
 	fl.StringVar(&f.maxPrice, "max-price", "", "the most that it may cost, in `USD`")
 	fl.StringVar(&f.purpose, "purpose", "", "`TEXT` that says what it is for, to people")
 	fl.BoolVar(&f.ask, "ask", false, "ask a person even where the policy allows it")
-	fl.DurationVar(&f.wait, "wait", 0, "wait so long for a person's approval, such as 5m")
+	lengthVar(fl, &f.wait, "wait", "", "wait so long for a person's approval: `SECONDS`, or such as 5m")
 	return c
 }
 
@@ -137,26 +139,19 @@ func (f *fetch) options(c *cobra.Command) ([]canopy.Option, error) {
 	if f.ask {
 		opts = append(opts, canopy.WithApproval())
 	}
-	if f.wait < 0 {
-		return nil, usage(c, errors.New("--wait is not negative"))
-	}
 	return append(opts, canopy.WithWait(f.wait)), nil
 }
 
 // context ends with --max-time.
 func (f *fetch) context(c *cobra.Command) (context.Context, context.CancelFunc, error) {
-	if f.maxTime == "" {
+	if !c.Flags().Changed("max-time") {
 		ctx, cancel := context.WithCancel(c.Context())
 		return ctx, cancel, nil
 	}
-	d, err := time.ParseDuration(f.maxTime)
-	if err != nil {
-		d, err = time.ParseDuration(f.maxTime + "s")
+	if f.maxTime == 0 {
+		return nil, nil, usage(c, errors.New("--max-time is more than 0"))
 	}
-	if err != nil || d <= 0 {
-		return nil, nil, usage(c, fmt.Errorf("--max-time: %q is not a length of time such as 30 or 1.5", show(f.maxTime, 40)))
-	}
-	ctx, cancel := context.WithTimeout(c.Context(), d)
+	ctx, cancel := context.WithTimeout(c.Context(), f.maxTime)
 	return ctx, cancel, nil
 }
 
@@ -166,6 +161,11 @@ func (f *fetch) answered(resp *http.Response, out *output) error {
 	f.code = answerCode(resp.StatusCode, r, paid, f.fail)
 	var err error
 	switch {
+	case f.fail && !paid && resp.StatusCode >= 400 && !f.json:
+		if f.include {
+			out.head(resp)
+		}
+		f.note("canopy: the answer is %d", resp.StatusCode)
 	case f.json && f.output == "":
 		var s shape.Response
 		if s, err = shape.FetchResponse(resp); err == nil {
@@ -188,7 +188,7 @@ func (f *fetch) answered(resp *http.Response, out *output) error {
 	if err != nil {
 		return f.brokeOff(err, r, paid)
 	}
-	f.said(resp, r, paid)
+	f.said(resp, out, r, paid)
 	return nil
 }
 
@@ -225,9 +225,13 @@ func (f *fetch) brokeOff(err error, r canopy.Result, paid bool) error {
 }
 
 // said tells on standard error what it cost.
-func (f *fetch) said(resp *http.Response, r canopy.Result, paid bool) {
+func (f *fetch) said(resp *http.Response, out *output, r canopy.Result, paid bool) {
+	out.endLine()
 	if !paid {
-		if resp.StatusCode == http.StatusPaymentRequired {
+		switch name := f.request.carries(); {
+		case resp.StatusCode == http.StatusPaymentRequired && name != "":
+			f.note("The request carries a payment of yours, as -H '%s: …': canopy pays nothing beside it. Leave the header out to have canopy pay.", name)
+		case resp.StatusCode == http.StatusPaymentRequired:
 			f.note("The seller asks for payment in a way that canopy does not know. Nothing was paid.")
 		}
 		return
@@ -251,14 +255,28 @@ func (f *fetch) said(resp *http.Response, r canopy.Result, paid bool) {
 
 // failed reports a Fetch that has no answer.
 func (f *fetch) failed(err error, req *http.Request, client *config.Client) error {
+	err = f.named(err)
 	f.code = codeOfError(err)
 	if f.json {
 		return f.printJSON(shape.FetchError(err, shape.FetchCall{
-			Host: show(req.URL.Hostname(), 300), Waited: f.wait > 0, Chat: client.File.Policy.ChatApproval(f.agentName()),
+			Host: show(req.URL.Hostname(), 300), Waited: f.wait > 0 && req.Context().Err() == nil, Chat: client.File.Policy.ChatApproval(f.agentName()),
 		}))
 	}
 	f.explain(err, req.URL.String())
 	return exit{code: f.code}
+}
+
+// named is err with the flag that ended the call, and without the words of
+// net/http around what is this program's own.
+func (f *fetch) named(err error) error {
+	var sent *url.Error
+	if errors.As(err, &sent) && (errors.Is(err, ledger.ErrMissing) || errors.Is(err, ledger.ErrReadOnly)) {
+		err = sent.Err
+	}
+	if f.maxTime > 0 && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: --max-time %s is over", err, f.maxTime)
+	}
+	return err
 }
 
 // codeOfError is the exit code of an error of Fetch.
@@ -292,14 +310,11 @@ func (f *fetch) explain(err error, rawURL string) {
 		r := pending.Result
 		tell("waits for approval: %s", show(r.Reason, 500))
 		tell("approval  %s, until %s", r.ApprovalID, moment(r.ExpiresAt))
+		f.and(r.Reasons, r.Reason)
 		f.note("A person approves it with: canopy approvals approve %s\nAfter that, the same fetch again pays.", r.ApprovalID)
 	case errors.As(err, &denied):
 		tell("denied: %s", show(f.reasonOf(denied), 2000))
-		for _, r := range denied.Result.Reasons {
-			if r.Status == payment.Denied && r.Text != denied.Result.Reason {
-				tell("and: %s", show(r.Text, 500))
-			}
-		}
+		f.and(denied.Result.Reasons, denied.Result.Reason)
 		f.hint(denied.Result.Reasons, rawURL)
 	case errors.As(err, &doubt):
 		tell("%s", show(err.Error(), 2000))
@@ -310,7 +325,7 @@ func (f *fetch) explain(err error, rawURL string) {
 		f.sellerSaid(paid.Message)
 		f.note("%s See canopy ledger show %s.", f.afterPaid(paid), paid.Result.PaymentID)
 	default:
-		tell("canopy: %s", show(err.Error(), 2000))
+		tell("canopy: %s", show(strings.TrimPrefix(err.Error(), "canopy: "), 2000))
 	}
 }
 
@@ -325,6 +340,15 @@ func (f *fetch) afterPaid(err *canopy.PaidError) string {
 		return "This --key stays with this purchase. Pay by no other means before " + moment(err.SafeAfter) + "."
 	}
 	return "An equal fetch is a new purchase after " + moment(err.SafeAfter) + "."
+}
+
+// and tells the other reasons.
+func (f *fetch) and(reasons []canopy.Reason, told string) {
+	for _, r := range reasons {
+		if r.Text != told {
+			fmt.Fprintf(f.err, "and: %s (%s)\n", show(r.Text, 500), r.Status)
+		}
+	}
 }
 
 func (f *fetch) reasonOf(err *canopy.DeniedError) string {

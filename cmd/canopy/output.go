@@ -12,6 +12,7 @@ import (
 // output is where a body goes.
 type output struct {
 	w    io.Writer
+	seen *screen  // w, where it is a terminal
 	file *os.File // of -o; nil for standard output
 	made bool     // the file was not there before
 	kept bool     // something was written
@@ -24,7 +25,8 @@ func (f *fetch) open(o own) (*output, error) {
 	case f.output == "-":
 		return &output{w: f.out}, nil
 	case f.output == "" && isTerminal(f.out):
-		return &output{w: &screen{w: f.out}}, nil
+		s := &screen{w: f.out}
+		return &output{w: s, seen: s}, nil
 	case f.output == "":
 		return &output{w: f.out}, nil
 	}
@@ -72,6 +74,13 @@ func (o *output) head(resp *http.Response) {
 		}
 	}
 	fmt.Fprintln(o.w)
+}
+
+// endLine ends the last line on a terminal, before more is said there.
+func (o *output) endLine() {
+	if o.seen != nil && o.seen.open {
+		fmt.Fprintln(o.seen)
+	}
 }
 
 // sync reports what the disk says.

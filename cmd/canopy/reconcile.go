@@ -65,7 +65,7 @@ foreign_use = "freeze" these stop every agent.`,
 			return err
 		},
 	}
-	c.Flags().DurationVar(&every, "every", 0, "go on for ever, with `TIME` such as 30s between rounds")
+	lengthVar(c.Flags(), &every, "every", "", "go on for ever, with `SECONDS`, or such as 5m, between rounds")
 	return c
 }
 

@@ -106,6 +106,23 @@ func (r *requestFlags) setHeaders(req *http.Request) error {
 	return nil
 }
 
+// carries names the header with which -H brings a payment of the caller's own,
+// or is empty.
+func (r *requestFlags) carries() string {
+	for _, h := range r.headers {
+		name, value, _ := strings.Cut(h, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		switch {
+		case value == "":
+		case strings.EqualFold(name, "PAYMENT-SIGNATURE"), strings.EqualFold(name, "X-PAYMENT"):
+			return show(name, 40)
+		case strings.EqualFold(name, "Authorization") && len(value) >= 8 && strings.EqualFold(value[:8], "Payment "):
+			return show(name, 40)
+		}
+	}
+	return ""
+}
+
 // dataFlags are -d and its siblings, in their order; curl joins them with &.
 type dataFlags struct{ parts []dataPart }
 

@@ -169,6 +169,7 @@ func visibleLines(s string) string {
 type screen struct {
 	w    io.Writer
 	rest []byte // the begin of a character
+	open bool   // the last line has no end
 }
 
 func (s *screen) Write(p []byte) (int, error) {
@@ -190,6 +191,9 @@ func (s *screen) Write(p []byte) (int, error) {
 		b = b[n:]
 	}
 	s.rest = append([]byte(nil), b...)
+	if len(out) > 0 {
+		s.open = out[len(out)-1] != '\n'
+	}
 	if _, err := s.w.Write(out); err != nil {
 		return 0, err
 	}
