@@ -60,15 +60,8 @@ type View struct {
 // the keystore does not tell its account, it asks as Open does. The caller
 // closes it.
 func (f *File) View(ctx context.Context, agent string) (*View, error) {
-	account, err := f.Account()
-	switch {
-	case errors.Is(err, errLocked):
-		key, err := f.Signer(ctx)
-		if err != nil {
-			return nil, err
-		}
-		account = key.Address()
-	case err != nil:
+	account, err := f.accountAsking(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var key payment.Signer
@@ -126,6 +119,32 @@ func (f *File) OpenLedger() (ledger.Store, error) {
 		return nil, err
 	}
 	return f.openLedger(account)
+}
+
+// OpenAccountLedger is OpenLedger for what must be known of the account that
+// pays: it fails where the key's environment variable is not set, and asks as
+// Open does where the keystore does not tell its account.
+func (f *File) OpenAccountLedger(ctx context.Context) (ledger.Store, error) {
+	account, err := f.accountAsking(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if env := f.Treasury.KeyEnv; env != "" && account.IsZero() {
+		return nil, fmt.Errorf("config: treasury.key_env: environment variable %s is not set: it tells the account whose ledger this is", env)
+	}
+	return f.openLedger(account)
+}
+
+func (f *File) accountAsking(ctx context.Context) (payment.Address, error) {
+	account, err := f.Account()
+	if !errors.Is(err, errLocked) {
+		return account, err
+	}
+	key, err := f.Signer(ctx)
+	if err != nil {
+		return payment.Address{}, err
+	}
+	return key.Address(), nil
 }
 
 func (f *File) openLedger(account payment.Address) (ledger.Store, error) {

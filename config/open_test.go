@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -181,5 +182,65 @@ func TestView(t *testing.T) {
 	}
 	if b, err := view.Budget(t.Context()); err != nil || b.Remaining != 5*payment.Dollar {
 		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// What is acknowledged about an account's ledger needs the account.
+func TestOpenAccountLedger(t *testing.T) {
+	dir := t.TempDir()
+	keystore(t, dir)
+	b, err := os.ReadFile(filepath.Join(dir, "key.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	delete(v, "address")
+	if b, err = json.Marshal(v); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "silent.json"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CANOPY_TEST_KEY", key)
+	t.Setenv("CANOPY_TEST_PASSWORD", password)
+	byKey, _ := signer.FromHex(key)
+	for name, tt := range map[string]struct {
+		treasury string
+		fails    string
+		marked   bool
+	}{
+		"a key":                          {`key_env = "CANOPY_TEST_KEY"`, "", true},
+		"no key":                         {`key_env = "CANOPY_TEST_NONE"`, "environment variable CANOPY_TEST_NONE is not set", false},
+		"a keystore":                     {`keystore = "key.json"`, "", true},
+		"a silent keystore":              {`keystore = "silent.json"`, "nobody can be asked", false},
+		"a silent keystore and password": {"keystore = \"silent.json\"\npassword_env = \"CANOPY_TEST_PASSWORD\"", "", true},
+		"no treasury":                    {"", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			text := fmt.Sprintf("[treasury]\n%s\n[ledger]\nstate_dir = %q\n%s", tt.treasury, state, policyTables)
+			file, err := config.Parse(filepath.Join(dir, "canopy.toml"), []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := file.OpenAccountLedger(t.Context())
+			if tt.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.fails) {
+					t.Errorf("got %v, want %q", err, tt.fails)
+				}
+			} else if err != nil {
+				t.Error(err)
+			}
+			if err == nil {
+				defer s.Close()
+			}
+			_, err = os.Stat(filepath.Join(state, "ledger-"+byKey.Address().Lower()+".json"))
+			if marked := err == nil; marked != tt.marked {
+				t.Errorf("the ledger is remembered: %v, want %v", marked, tt.marked)
+			}
+		})
 	}
 }
