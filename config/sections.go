@@ -186,7 +186,11 @@ func (f *File) httpURL(t *table, key, s string) bool {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		t.problem(key, "is a URL such as https://rpc.example")
+		example := "https://rpc.example"
+		if key == "proxy" {
+			example = "http://proxy.example:3128"
+		}
+		t.problem(key, "is a URL such as %s", example)
 		return false
 	case u.User != nil:
 		t.problem(key, "has a user or a password in it: a secret does not stand in the file, take it from the environment (rpc_env, facilitator_headers_env)")

@@ -29,7 +29,7 @@ func (a *app) approvalOf(ctx context.Context, s ledger.Store, id string) (ledger
 	}
 	ap, err := s.Approvals().Approval(ctx, aid, a.now())
 	if errors.Is(err, ledger.ErrNotFound) {
-		err = fmt.Errorf("there is no approval %s on this ledger: %w", id, ledger.ErrNotFound)
+		err = fmt.Errorf("there is no approval %s on this ledger", id)
 	}
 	if err != nil {
 		return ledger.Approval{}, ledger.Entry{}, err

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/canopy-go/canopy/approvals"
+	"github.com/canopy-go/canopy/internal/host"
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/ledger"
 )
@@ -44,7 +45,7 @@ It is recorded with the name of who made it, who is never the agent itself.`,
 				a.printTerms(c.Context(), s, ap)
 			}
 			if ap.Status == ledger.ApprovalPending {
-				if err := a.confirm(c.Context(), yes, fmt.Sprintf("%s %s to agent %s?", verb(approve), ap.Cost, show(ap.Agent, 100))); err != nil {
+				if err := a.confirm(c.Context(), yes, ask(approve, ap)); err != nil {
 					return err
 				}
 			}
@@ -76,6 +77,15 @@ func verb(approve bool) string {
 	return "Deny"
 }
 
+// ask is what a person confirms: how much, to whom, for which agent.
+func ask(approve bool, ap ledger.Approval) string {
+	to := ap.Terms.Payee().String()
+	if o, err := host.ParseOrigin(ap.Terms.Origin); err == nil {
+		to = o.Host + " (" + to + ")"
+	}
+	return fmt.Sprintf("%s %s to %s for agent %s?", verb(approve), ap.Cost, show(to, 300), show(ap.Agent, 100))
+}
+
 // notRuled reports a ruling that was not taken.
 func (a *app) notRuled(err error, ap ledger.Approval) error {
 	code := "failed"
@@ -83,7 +93,7 @@ func (a *app) notRuled(err error, ap ledger.Approval) error {
 	case errors.Is(err, ledger.ErrDecided):
 		code = "already_decided"
 		if ap.Status != ledger.ApprovalPending {
-			err = fmt.Errorf("it is %s already: %w", ap.Status, err)
+			err = fmt.Errorf("approval %s is %s already", ap.ID, ap.Status)
 		}
 	case errors.Is(err, ledger.ErrTermsChanged):
 		code = "terms_changed"

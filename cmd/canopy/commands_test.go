@@ -162,7 +162,7 @@ func TestLedgerList(t *testing.T) {
 	}
 	w.want(2, "ledger", "ack", "--reason", "x") // nobody to confirm
 	w.want(2, "ledger", "ack", "--yes")
-	wantKeys(t, w.want(0, "ledger", "ack", "--reason", "looked", "--yes", "--json"), "status by reason")
+	wantKeys(t, w.want(0, "ledger", "ack", "--reason", "looked", "--yes", "--json"), "status by reason needed")
 }
 
 // F25: the ledger is gone, and its caps with it.

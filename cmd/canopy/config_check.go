@@ -110,14 +110,25 @@ func (a *app) lookAt(f *config.File, out *checked) {
 	out.Agents = append(out.Agents, f.Policy.Agents()...)
 	out.Ledger, out.Policy = f.Ledger.Path, f.Policy.Hash().String()
 	for _, l := range policy.Lint(f.Policy) {
-		if l.Level > policy.Note {
+		if l.Level == policy.Fault {
+			key := "policy"
+			if l.Table != "" {
+				key += "." + l.Table
+			}
+			out.Problems = append(out.Problems, problem{l.Line, key, l.Text + " (" + l.Code + ")"})
+		} else if l.Level > policy.Note {
 			out.Warnings = append(out.Warnings, "policy: "+l.String())
 		}
 	}
+	asked := false
 	for i, c := range f.Chains {
+		asked = asked || len(c.RPC)+len(c.RPCEnv) > 0
 		if len(c.RPC)+len(c.RPCEnv) == 1 {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("chain[%d]: has one node: what it says is released on its word alone: add one of somebody else to rpc", i))
 		}
+	}
+	if !asked {
+		out.Notes = append(out.Notes, "chain: none names an rpc: no chain is asked what became of a payment, and what was authorized counts as spent")
 	}
 	t := f.Treasury
 	account, err := f.Account()

@@ -68,3 +68,11 @@ func payees(t payment.Terms) string {
 
 // oneOf is the first that is not empty.
 func oneOf(s ...string) string { return cmp.Or(s...) }
+
+// count is n things.
+func count(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -123,6 +124,9 @@ func (s *setup) keystore(ctx context.Context, file *config.File) error {
 	password, err := s.password(ctx)
 	if err != nil {
 		return exit{codeUsage, err}
+	}
+	if utf8.RuneCountInString(password) < 8 {
+		s.note("warning: the password has fewer than 8 characters: whoever gets the file can guess it")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("init: %w", err)

@@ -31,7 +31,7 @@ func (a *app) entryOf(ctx context.Context, s ledger.Store, id string) (ledger.En
 	}
 	e, err := s.Entry(ctx, pid)
 	if errors.Is(err, ledger.ErrNotFound) {
-		err = fmt.Errorf("there is no payment %s on this ledger: %w", id, ledger.ErrNotFound)
+		err = fmt.Errorf("there is no payment %s on this ledger", id)
 	}
 	return e, err
 }

@@ -31,7 +31,7 @@ func (a *app) ledgerListCommand() *cobra.Command {
 			for _, name := range states {
 				state, err := ledger.ParseState(name)
 				if err != nil {
-					return usage(c, fmt.Errorf("--state: %w", err))
+					return usage(c, fmt.Errorf("--state: %q is not a state: there are %s", show(name, 40), strings.Join(stateNames(), ", ")))
 				}
 				q.States = append(q.States, state)
 			}
@@ -75,11 +75,23 @@ func (a *app) ledgerListCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringArrayVar(&states, "state", nil, "only payments in `STATE`, such as in_doubt; again for more")
+	c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().StringVar(&host, "host", "", "only payments to `HOST`")
 	c.Flags().StringVar(&since, "since", "", "only from `TIME` on, such as 24h (ago), 2026-05-08 or 2026-05-08T18:00:00Z")
 	c.Flags().StringVar(&until, "until", "", "only before `TIME`")
 	c.Flags().IntVar(&limit, "limit", 50, "at most `N`; 0 for all")
 	return c
+}
+
+// stateNames are the states that a payment on the ledger can have.
+func stateNames() []string {
+	var names []string
+	for s := ledger.Proposed + 1; ; s++ {
+		if _, err := ledger.ParseState(s.String()); err != nil {
+			return names
+		}
+		names = append(names, s.String())
+	}
 }
 
 // instant reads a point in time: a date, RFC 3339, or how long ago.

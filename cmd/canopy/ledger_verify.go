@@ -42,7 +42,7 @@ func (a *app) ledgerVerifyCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(verified{len(r.Problems) == 0, r.Payments, r.Events, append([]string{}, r.Problems...)})
 			}
-			a.printf("%d payments, %d events\n", r.Payments, r.Events)
+			a.printf("%s, %s\n", count(r.Payments, "payment"), count(r.Events, "event"))
 			for _, p := range r.Problems {
 				a.printf("problem: %s\n", show(p, 500))
 			}

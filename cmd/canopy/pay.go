@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,14 @@ import (
 // transferFlags are what pay and preview say of a transfer.
 type transferFlags struct{ chain, key, purpose string }
 
+// chainNames are the chains that have a token to pay with and a name.
+var chainNames = []string{payment.Base.Name(), payment.BaseSepolia.Name()}
+
+func chainVar(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "chain", "base", "`CHAIN` to pay on, by name or as eip155:8453")
+	c.RegisterFlagCompletionFunc("chain", cobra.FixedCompletions(chainNames, cobra.ShellCompDirectiveNoFileComp))
+}
+
 // transferOf reads a transfer from the command line.
 func transferOf(c *cobra.Command, args []string, f transferFlags) (t canopy.Transfer, err error) {
 	if t.To, err = payment.ParseAddress(args[0]); err != nil {
@@ -23,7 +32,7 @@ func transferOf(c *cobra.Command, args []string, f transferFlags) (t canopy.Tran
 		return t, usage(c, fmt.Errorf("USD: %w", err))
 	}
 	if t.Chain, err = payment.ChainByName(f.chain); err != nil {
-		return t, usage(c, fmt.Errorf("--chain: %w", err))
+		return t, usage(c, fmt.Errorf("--chain: %q is not a chain: there are %s, or such as eip155:8453", show(f.chain, 40), strings.Join(chainNames, ", ")))
 	}
 	t.Key, t.Purpose = f.key, f.purpose
 	return t, nil
@@ -74,7 +83,7 @@ person is asked first, the same command pays once it is approved.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&f.chain, "chain", "base", "`CHAIN` to pay on, by name or as eip155:8453")
+	chainVar(c, &f.chain)
 	c.Flags().StringVar(&f.key, "key", "", "`KEY` that makes repeated calls one payment")
 	c.Flags().StringVar(&f.purpose, "purpose", "", "`TEXT`: what it is for, for people")
 	return c

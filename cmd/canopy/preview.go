@@ -47,6 +47,6 @@ Nothing is signed, reserved or recorded, and no password is needed.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&chain, "chain", "base", "`CHAIN` to pay on, by name or as eip155:8453")
+	chainVar(c, &chain)
 	return c
 }

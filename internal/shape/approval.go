@@ -1,7 +1,6 @@
 package shape
 
 import (
-	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
@@ -98,5 +97,5 @@ type Refusal struct {
 
 // Refused is the shape of a ruling that was not taken.
 func Refused(err error, code string) Refusal {
-	return Refusal{"error", plaintext.Clean(err.Error(), maxText), code}
+	return Refusal{"error", words(err), code}
 }

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/internal/plaintext"
@@ -23,8 +24,13 @@ type Failure struct {
 // Error is the shape of err.
 func Error(err error) Failure { return failureOf(err) }
 
+// words are err's in one line.
+func words(err error) string {
+	return plaintext.Clean(strings.ReplaceAll(err.Error(), "\n", "; "), maxText)
+}
+
 func failureOf(err error) Failure {
-	f := Failure{Status: "error", Error: plaintext.Clean(err.Error(), maxText)}
+	f := Failure{Status: "error", Error: words(err)}
 	var doubt *canopy.InDoubtError
 	var paid *canopy.PaidError
 	var flight *canopy.InFlightError
