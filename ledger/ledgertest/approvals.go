@@ -360,3 +360,33 @@ func testMaxPending(w *world) {
 	w.deny(w.fetch(path("/7"), asks(), none), ledger.CodeTooManyPending)
 	w.verify()
 }
+
+// testApprovalCost counts a payment that a person allowed at the most of what
+// it was allowed at and what it costs now.
+func testApprovalCost(w *world) {
+	l := atMost(10*payment.Dollar, day24)
+	at := func(cost payment.USD, opts ...with) ledger.Request {
+		r := w.fetch(append([]with{usd(3 * payment.Dollar), caps(l)}, opts...)...)
+		r.Verdict.Cost = cost // with a bound on fees, say
+		return r
+	}
+	e := w.ask(at(6*payment.Dollar, asks()))
+	w.decide(e, true)
+	full := w.allow(w.fetch(path("/full"), usd(5*payment.Dollar), caps(l), watched()))
+	w.reason(w.want(w.reserve(at(4*payment.Dollar)), ledger.Approved), policy.CodeCapExceeded)
+	w.move(w.move(full, ledger.InDoubt, ledger.ByClient), ledger.ExpiredUnused, ledger.ByChain)
+	if got := w.allow(at(4 * payment.Dollar)); got.ID != e.ID || got.Cost != 6*payment.Dollar {
+		w.Errorf("carried out %s at %s, want %s at $6", got.ID, got.Cost, e.ID)
+	}
+	w.uses(l, 6*payment.Dollar, 1)
+
+	dearer := w.ask(w.fetch(path("/dearer"), usd(payment.Dollar), asks(), caps(l)))
+	w.decide(dearer, true)
+	r := w.fetch(path("/dearer"), usd(payment.Dollar), caps(l))
+	r.Verdict.Cost = 2 * payment.Dollar
+	if got := w.allow(r); got.ID != dearer.ID || got.Cost != 2*payment.Dollar {
+		w.Errorf("carried out %s at %s, want %s at $2", got.ID, got.Cost, dearer.ID)
+	}
+	w.uses(l, 8*payment.Dollar, 2)
+	w.verify()
+}

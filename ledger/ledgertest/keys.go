@@ -242,3 +242,26 @@ func testDuplicateTransfer(w *world) {
 	}
 	w.verify()
 }
+
+// testKeyBack has the seller go back to the terms that were allowed first: the
+// key goes back to their payment, and is taken from the second.
+func testKeyBack(w *world) {
+	call := func(u payment.USD, opts ...with) ledger.Request {
+		return w.fetch(append([]with{path("/back"), usd(u), asks()}, opts...)...)
+	}
+	first := w.ask(call(payment.Dollar, key("k")))
+	w.decide(first, true)
+	second := w.ask(call(2*payment.Dollar, key("k")))
+	w.decide(second, true)
+	if e := w.entry(first.ID); e.Key != "" {
+		w.Errorf("the first payment still has the key %q", e.Key)
+	}
+	if e := w.allow(call(payment.Dollar, key("k"))); e.ID != first.ID || e.Key != "k" {
+		w.Errorf("carried out %s with the key %q, want %s", e.ID, e.Key, first.ID)
+	}
+	if e := w.want(w.entry(second.ID), ledger.Approved); e.Key != "" {
+		w.Errorf("the second payment still has the key %q", e.Key)
+	}
+	w.join(call(2*payment.Dollar, key("k")), first.ID, ledger.JoinKey)
+	w.verify()
+}

@@ -64,6 +64,8 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"ApprovalSwaps", testApprovalSwaps},
 		{"ApprovalRace", testApprovalRace},
 		{"ApprovalBlocked", testApprovalBlocked},
+		{"ApprovalCost", testApprovalCost},
+		{"KeyBack", testKeyBack},
 		{"MaxPending", testMaxPending},
 		{"Validity", testValidity},
 		{"Slots", testSlots},
