@@ -29,13 +29,19 @@ type block struct {
 	hash [32]byte
 }
 
-// chainTx is one use of an authorization that was broadcast.
+// chainTx is one use of an authorization that was broadcast, or the cancellation
+// of one.
 type chainTx struct {
-	n     int
-	auth  canopytest.Authorization
-	fee   payment.USD // what the payer is charged beside
-	block int         // -1 while it waits
+	n        int
+	auth     canopytest.Authorization
+	block    int  // -1 while it waits
+	canceled bool // by the key's holder, outside of the ledger
+	stolen   bool // signed with the key outside of the ledger
+	told     bool // every agent was frozen for it
 }
+
+// outside reports whether the ledger had no part in it.
+func (tx *chainTx) outside() bool { return tx.canceled || tx.stolen }
 
 const blockTime = 2 * time.Second
 
@@ -67,7 +73,7 @@ func (c *chain) mine(t time.Time) {
 	waiting := c.pool
 	c.pool = nil
 	for _, tx := range waiting {
-		if c.refuses(tx.auth, t) != "" {
+		if c.uses[tx.auth.Nonce] != nil || !tx.canceled && c.refuses(tx.auth, t) != "" {
 			continue // reverted
 		}
 		tx.block = c.head()
@@ -169,13 +175,34 @@ func (c *chain) reorg(n int, drop func() bool) {
 	}
 }
 
-// dead reports whether nothing signed with this nonce can ever move any more:
-// a final block is not before the end of its validity, and it was not used.
+// dead reports whether nothing that the ledger had signed with this nonce can
+// ever move any more: a final block is not before the end of its validity, and
+// it was not used, or its use is final and was another.
 func (c *chain) dead(nonce [32]byte, validBefore time.Time) bool {
-	if tx := c.uses[nonce]; tx != nil {
+	if tx := c.uses[nonce]; tx != nil && !tx.outside() {
 		return false
+	} else if tx != nil && tx.block <= c.final() {
+		return true
 	}
 	return !c.finalTime().Before(validBefore)
+}
+
+// outside has the key used where the ledger does not know: a nonce is cancelled,
+// or a thief takes money, by a nonce of a payment or by another.
+func (c *chain) outside(r *record, cancel bool) {
+	c.minted++
+	tx := &chainTx{n: c.minted, block: -1, canceled: cancel, stolen: !cancel}
+	before := payment.UnitsOf(uint64(c.w.now.Add(time.Hour).Unix()))
+	tx.auth = canopytest.Authorization{
+		Token: c.asset.Address, From: payer, To: canopytest.Address("thief"), Value: payment.UnitsOf(1_000_000),
+		ValidBefore: before, Nonce: [32]byte{0: 0xfe, 1: byte(c.minted >> 16), 2: byte(c.minted >> 8), 3: byte(c.minted)},
+	}
+	if r != nil {
+		tx.auth.Nonce = r.nonce
+	}
+	tx.auth.Signature = []byte("by a copy of the key")
+	c.signed[tx.auth.Digest(c.asset)] = string(tx.auth.Signature)
+	c.pool = append(c.pool, tx)
 }
 
 // txHash is a transaction's hash as receipts name it.

@@ -29,9 +29,9 @@ func (w *world) happen() {
 		w.rule()
 	case n < 870:
 		w.trouble()
-	case n < 885:
+	case n < 880:
 		w.cancel()
-	case n < 915:
+	case n < 940:
 		w.stir()
 	default:
 		w.repair()
@@ -301,6 +301,16 @@ func (w *world) repair() {
 			w.note("the clock of %s is set right", p)
 		}
 	}
+	for _, r := range w.oracle.active {
+		if r.state == ledger.NeedsOperator && w.chance(4) {
+			w.note("an operator resolves %s", r)
+			e, err := w.book.Advance(context.Background(), ledger.Change{
+				ID: r.id, Version: r.version, To: ledger.ExpiredUnused, By: ledger.ByOperator, Now: w.now, Who: "operator", Assumed: true,
+			})
+			w.oracle.check(err)
+			w.oracle.became(r, e)
+		}
+	}
 	for _, agent := range append([]string{""}, w.setup.agents...) {
 		if since, ok := w.freezes[agent]; ok && w.now.Sub(since) > 10*time.Second && w.chance(2) {
 			w.note("an operator lets %q go", agent)
@@ -333,11 +343,11 @@ func (w *world) cancel() {
 // stir is what the chain does by itself.
 func (w *world) stir() {
 	switch n := w.rng.IntN(10); {
-	case n < 6:
+	case n < 4:
 		depth := 1 + w.rng.IntN(w.chain.finality)
 		w.note("the chain takes %d blocks back", depth)
 		w.chain.reorg(depth, func() bool { return w.chance(3) })
-	case n < 8:
+	case n < 6:
 		if w.chain.halted.IsZero() {
 			w.chain.halted = w.now.Add(time.Duration(w.rng.IntN(600)) * time.Second)
 			if w.chance(4) {
@@ -347,6 +357,13 @@ func (w *world) stir() {
 		}
 	case n < 9:
 		w.turnNodes()
+	case w.swept && w.chance(25):
+		r := w.oracle.recent(w.rng)
+		if w.chance(2) || r.tx != nil {
+			w.chain.outside(nil, false)
+		} else {
+			w.chain.outside(r, w.chance(2))
+		}
 	default:
 		w.chain.mine(w.now)
 	}

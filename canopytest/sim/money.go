@@ -2,12 +2,9 @@ package main
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"crypto/sha256"
 	"math/big"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/canopy-go/canopy/approvals"
@@ -120,8 +117,13 @@ func (o *oracle) became(r *record, e ledger.Entry) {
 	if r.outcome == 0 {
 		r.outcome, r.outcomeAt, r.outcomeGen = w.step, e.OutcomeAt, w.clockGen
 	}
-	r.state, r.version, r.delivered = e.State, e.Version, e.Delivered
+	r.state, r.version, r.delivered, r.spent = e.State, e.Version, e.Delivered, e.SpentAt
+	final := r.tx != nil && r.tx.block <= w.chain.final()
 	switch {
+	case e.State == ledger.Cancelled && !(final && r.tx.canceled):
+		w.breaks("I8: %s is cancelled, and no final block shows it", r)
+	case e.State == ledger.NeedsOperator && !(final && r.tx.stolen):
+		w.breaks("I8: %s is put before an operator, and no final block shows why", r)
 	case e.State.Freed():
 		r.released = true
 		if !w.chain.dead(r.nonce, r.validBefore) {
@@ -129,7 +131,7 @@ func (o *oracle) became(r *record, e ledger.Entry) {
 				w.chain.finalTime().Format("15:04:05"), r.validBefore.Format("15:04:05"))
 		}
 	case e.State == ledger.Settled:
-		if r.tx == nil || r.tx.block > w.chain.final() {
+		if !final || r.tx.outside() {
 			w.breaks("I8: %s is settled, and no final block shows it", r)
 		} else if moved := latest(w.chain.blocks[r.tx.block].time, r.authorized); !e.SpentAt.IsZero() && e.SpentAt.Before(moved) {
 			w.breaks("I8: %s counts until %s, and moved at %s", r, e.SpentAt, moved)
@@ -148,8 +150,14 @@ func latest(a, b time.Time) time.Time {
 func (o *oracle) moved(tx *chainTx) {
 	w := o.w
 	r := o.byNonce[tx.auth.Nonce]
-	if r == nil {
-		o.foreign++
+	switch {
+	case tx.outside():
+		w.note("block %d has a use of the key from elsewhere: %s, cancelled: %v", tx.block, o.nameOf(tx.auth.Nonce), tx.canceled)
+		if r != nil {
+			r.tx = tx
+		}
+		return
+	case r == nil:
 		w.breaks("I13: money moved by a nonce that no payment explains")
 		return
 	}
@@ -165,7 +173,7 @@ func (o *oracle) moved(tx *chainTx) {
 	r.tx = tx
 	for _, key := range r.keys {
 		for _, other := range o.keys[keyOf{r.agent, key}] {
-			if other != r && other.tx != nil && other.print == r.print {
+			if other != r && other.tx != nil && !other.tx.outside() && other.print == r.print {
 				w.breaks("I5: %s and %s moved for one key", other, r)
 			}
 		}
@@ -176,143 +184,5 @@ func (o *oracle) moved(tx *chainTx) {
 func (o *oracle) undone(tx *chainTx) {
 	if r := o.byNonce[tx.auth.Nonce]; r != nil {
 		r.tx = nil
-	}
-}
-
-// covers reports whether l counts other when it judges r.
-func (l *limit) covers(r, other *record) bool {
-	if l.table != "" {
-		if tableOf(r.agent) != l.table || tableOf(other.agent) != l.table {
-			return false
-		}
-	}
-	switch l.scope {
-	case "host":
-		return r.host == other.host && r.host != ""
-	case "payee":
-		return r.terms.Payee() == other.terms.Payee()
-	}
-	return true
-}
-
-// begin is the instant after which l counts at now.
-func (l *limit) begin(now time.Time) time.Time {
-	if l.day {
-		return now.UTC().Truncate(24 * time.Hour).Add(-1)
-	}
-	return now.Add(-l.span)
-}
-
-// fate is what can become of r's money: it can still move, it has moved at an
-// instant, or neither.
-type fate struct {
-	live, spent bool
-	at          time.Time
-}
-
-func (o *oracle) fate(r *record) fate {
-	c := o.w.chain
-	switch {
-	case r.tx != nil && r.tx.block <= c.final():
-		return fate{spent: true, at: latest(c.blocks[r.tx.block].time, r.authorized)}
-	case r.tx == nil && c.dead(r.nonce, r.validBefore):
-		return fate{}
-	case !r.watched: // nobody can be asked: it counts as spent at its end
-		return fate{spent: true, at: r.validBefore}
-	}
-	return fate{live: true}
-}
-
-// caps is I1, at the commit that authorized r: money that can still move and
-// money that moved, in every scope and window, is not above a cap.
-func (o *oracle) caps(r *record) {
-	w := o.w
-	kept := o.active[:0]
-	oldest := r.authorized.Add(-25 * time.Hour)
-	fates := make([]fate, 0, len(o.active))
-	for _, other := range o.active {
-		f := o.fate(other)
-		if !f.live && (!f.spent || f.at.Before(oldest)) {
-			if !f.spent && (other.watched || w.now.Sub(other.validBefore) > 26*time.Hour) || f.spent {
-				continue
-			}
-		}
-		kept = append(kept, other)
-		fates = append(fates, f)
-	}
-	o.active = kept
-	for i := range w.setup.caps {
-		l := &w.setup.caps[i]
-		if !l.covers(r, r) {
-			continue
-		}
-		begin := l.begin(r.authorized)
-		var sum payment.USD
-		var count int64
-		for k, other := range o.active {
-			if f := fates[k]; (f.live || f.spent && f.at.After(begin)) && l.covers(r, other) {
-				sum += other.cost
-				count++
-			}
-		}
-		if l.count > 0 && count > l.count || l.count == 0 && sum > l.usd {
-			w.breaks("I1: with %s, %s in %d payments can move or moved, over the cap %s of %q", r, sum, count, l, l.table)
-		}
-	}
-}
-
-// windows is I2: what moved on the chain, by the chain's own time, in any
-// window of any length that a cap names.
-func (o *oracle) windows() {
-	w := o.w
-	type move struct {
-		r  *record
-		at time.Time
-	}
-	var all []move
-	for _, r := range o.all {
-		if r.tx != nil {
-			all = append(all, move{r, latest(w.chain.blocks[r.tx.block].time, r.authorized)})
-		}
-	}
-	slices.SortFunc(all, func(a, b move) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.r.n, b.r.n)) })
-	for i := range w.setup.caps {
-		l := &w.setup.caps[i]
-		if l.scope != "" {
-			continue // the larger scopes are what a wallet loses
-		}
-		var sum payment.USD
-		first, count := 0, int64(0)
-		for k, m := range all {
-			if !l.covers(m.r, m.r) {
-				continue
-			}
-			sum += m.r.cost
-			count++
-			for ; !all[first].at.After(l.begin(m.at)); first++ {
-				if l.covers(all[first].r, all[first].r) {
-					sum -= all[first].r.cost
-					count--
-				}
-			}
-			if l.count > 0 && count > l.count || l.count == 0 && sum > l.usd {
-				w.breaks("I2: %s in %d payments moved in the %s before %s, over the cap %s", sum, count, l.span, all[k].at.Format(time.DateTime), l)
-				return
-			}
-		}
-	}
-}
-
-// settled checks the ledger as a whole, at rest.
-func (o *oracle) settled(ctx context.Context) {
-	report, err := o.w.book.Verify(ctx)
-	o.check(err)
-	for _, p := range report.Problems {
-		o.w.breaks("I9: %s", p)
-	}
-	for _, r := range o.all {
-		if r.watched && r.state.Live() && r.state != ledger.NeedsOperator {
-			o.w.breaks("I12: %s is still %s, long after its end is final", r, r.state)
-		}
 	}
 }

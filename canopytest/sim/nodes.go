@@ -171,11 +171,14 @@ func (n nodes) uses(x *node, first, last uint64) []payment.Settlement {
 		s := payment.Settlement{
 			Slot:   payment.Slot{Kind: payment.SlotEVM, Chain: c.asset.Chain, Token: a.Token, From: a.From, NonceID: a.Nonce},
 			TxHash: fmt.Sprintf("0x%x", tx.hash()), Block: uint64(tx.block), Time: c.blocks[tx.block].time,
-			Moved: []payment.Recipient{{Address: a.To, Amount: a.Value}},
+			Moved: []payment.Recipient{{Address: a.To, Amount: a.Value}}, Canceled: tx.canceled,
+		}
+		if tx.canceled {
+			s.Moved = nil
 		}
 		switch x.lie {
 		case inflates:
-			s.Moved[0].Amount, _ = s.Moved[0].Amount.Add(payment.UnitsOf(1))
+			s.Canceled, s.Moved = false, []payment.Recipient{{Address: a.To, Amount: payment.UnitsOf(7)}}
 		case cancels:
 			s.Moved, s.Canceled = nil, true
 		case early:
@@ -224,9 +227,10 @@ func (w *world) turnNodes() {
 	for _, x := range w.nodes {
 		*x = node{down: w.chance(8), behind: []int{0, 0, 0, 2, 20}[w.rng.IntN(5)]}
 	}
-	if len(w.nodes) > 1 && w.chance(3) {
+	if len(w.nodes) > 1 && w.chance(2) {
 		x := w.nodes[w.rng.IntN(len(w.nodes))]
 		x.down, x.lie = false, lie(w.rng.IntN(int(lies)))
+		w.blind = w.blind || x.lie == omits || x.lie == unused
 		w.note("a node lies: %d", x.lie)
 	}
 }

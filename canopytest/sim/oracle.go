@@ -28,7 +28,6 @@ type oracle struct {
 	grants  []*asking // in order
 	keys    map[keyOf][]*record
 	equal   map[printOf][]*record
-	foreign int // uses of the key that no payment explains
 }
 
 type keyOf struct{ agent, key string }
@@ -65,7 +64,8 @@ type record struct {
 	outcomeGen int // how often the machine's clock was set then
 	signed     bool
 	released   bool
-	tx         *chainTx // that moved it, in the chain as it stands
+	spent      time.Time // as recorded
+	tx         *chainTx  // that moved it, in the chain as it stands
 }
 
 // asking is a payment put to a person.
@@ -135,6 +135,8 @@ func (o *oracle) reserved(t *task, q *ledger.Request, e ledger.Entry, err error)
 		w.asked = append(w.asked, a)
 	case ledger.Authorized:
 		o.authorized(t, q, e)
+	case ledger.Denied:
+		o.denied(e)
 	}
 }
 
@@ -356,4 +358,12 @@ func (o *oracle) refused(t *task, err error) string {
 		o.w.breaks("I11: %s signed, and tells neither doubt nor payment: %v", t, err)
 	}
 	return "failed: " + firstWords(err)
+}
+
+// alarm takes note that every agent is frozen by what a chain shows.
+func (o *oracle) alarm() {
+	c := o.w.chain
+	for _, tx := range c.log {
+		tx.told = tx.told || tx.block <= c.final()
+	}
 }

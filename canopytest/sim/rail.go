@@ -58,7 +58,7 @@ func (r bentRail) Offers(resp *http.Response, body []byte) ([]payment.Offer, err
 
 func (r bentRail) Authorize(ctx context.Context, g payment.Grant, s payment.Signer) (payment.Authorization, error) {
 	w, t := r.p.w, taskOf(ctx)
-	if !w.chance(w.setup.rate(200)) {
+	if !w.chance(w.setup.rate(80)) {
 		return r.Rail.Authorize(ctx, g, s)
 	}
 	t.bent = true
@@ -84,4 +84,9 @@ func (r bentRail) Authorize(ctx context.Context, g payment.Grant, s payment.Sign
 // Transfer is that of the real rail.
 func (r bentRail) Transfer(ctx context.Context, t payment.Transfer) (payment.Offer, error) {
 	return r.Rail.(canopy.Transferer).Transfer(ctx, t)
+}
+
+// Assets are those of the real rail: where uses of the key are looked for.
+func (r bentRail) Assets() []payment.Asset {
+	return r.Rail.(interface{ Assets() []payment.Asset }).Assets()
 }

@@ -111,7 +111,7 @@ func (s *seller) pay(m manner, url string, a canopytest.Authorization) answer {
 	}
 	receipt := func(code string, settled bool) {
 		hash := ""
-		if tx := w.chain.uses[a.Nonce]; settled && tx != nil {
+		if tx := w.chain.uses[a.Nonce]; settled && tx != nil && !tx.outside() {
 			hash = fmt.Sprintf("0x%x", tx.hash())
 		}
 		w.protocol.Receipt(out.header, a.From, hash, code)

@@ -52,7 +52,7 @@ func newSetup(rng *rand.Rand) setup {
 	const cent = payment.Cent
 	s := setup{
 		procs: 2 + rng.IntN(7), agents: []string{table, "bob", "carol"}[:1+rng.IntN(3)],
-		fleet: rng.IntN(2) == 0, calm: rng.IntN(8) == 0, nodes: []int{0, 1, 2, 2, 2, 3}[rng.IntN(6)],
+		fleet: rng.IntN(2) == 0, calm: rng.IntN(10) == 0, nodes: []int{0, 1, 1, 2, 2, 3}[rng.IntN(6)],
 		ttl: 5 * time.Minute, guard: 90 * time.Second, valid: []time.Duration{30, 60, 60, 120}[rng.IntN(4)] * time.Second,
 		asks: map[string]payment.USD{},
 	}
@@ -60,7 +60,7 @@ func newSetup(rng *rand.Rand) setup {
 		s.caps = append(s.caps,
 			limit{table: t, usd: pick(150*cent, 300*cent, 500*cent), span: span()},
 			limit{table: t, scope: "host", usd: pick(90*cent, 180*cent), span: span()},
-			limit{table: t, count: int64(10 + rng.IntN(25)), span: span()},
+			limit{table: t, count: int64(5 + rng.IntN(25)), span: span()},
 		)
 		if rng.IntN(2) == 0 {
 			s.caps = append(s.caps, limit{table: t, scope: "payee", usd: pick(90*cent, 150*cent), span: span()})

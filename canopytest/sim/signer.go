@@ -55,7 +55,7 @@ func (s keySigner) Sign(ctx context.Context, p payment.Permit, digest [32]byte) 
 	if err == nil {
 		w.oracle.signed(t, p.Slot(), digest)
 		w.chain.signed[digest] = string(sig)
-		if !s.local && w.chance(w.setup.rate(300)) {
+		if !s.local && w.chance(w.setup.rate(80)) {
 			w.note("%s: another key signs", t)
 			sig, err = w.other.WithNow(s.p.now).Sign(ctx, p, digest)
 		}

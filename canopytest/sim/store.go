@@ -152,6 +152,9 @@ func (s *store) Freeze(ctx context.Context, agent, by, reason string) error {
 	return s.write(ctx, "freeze", func() error {
 		s.w.note("%s: %s is frozen by its client", taskOf(ctx), agent)
 		s.w.frozen(agent, true)
+		if agent == "" {
+			s.w.oracle.alarm()
+		}
 		return s.base.Freeze(context.Background(), agent, by, reason)
 	})
 }
@@ -197,5 +200,8 @@ func (s *store) Cursor(ctx context.Context, name string) (uint64, bool, error) {
 }
 
 func (s *store) MoveCursor(ctx context.Context, name string, at uint64) error {
-	return s.write(ctx, "move cursor", func() error { return s.base.MoveCursor(context.Background(), name, at) })
+	return s.write(ctx, "move cursor", func() error {
+		s.w.swept = true
+		return s.base.MoveCursor(context.Background(), name, at)
+	})
 }

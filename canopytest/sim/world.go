@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -24,6 +23,8 @@ type world struct {
 	now      time.Time     // what a perfect clock would show
 	machine  time.Duration // how far the clock of the store's machine is from it
 	clockGen int           // how often it was set
+	blind    bool          // a node left uses out, which one node alone is asked for
+	swept    bool          // a sweep has begun to look for uses from elsewhere
 	skewed   bool          // a commit was refused since the clocks disagree
 
 	step     int
@@ -146,6 +147,9 @@ func (w *world) play(steps int) *breach {
 		if w.step%4096 == 0 {
 			w.oracle.windows()
 		}
+		if w.step%16384 == 0 {
+			w.oracle.verify()
+		}
 	}
 	if w.broke == nil {
 		w.rest()
@@ -220,7 +224,8 @@ func (w *world) rest() {
 		}
 	}
 	w.oracle.windows()
-	w.oracle.settled(context.Background())
+	w.oracle.verify()
+	w.oracle.rested()
 }
 
 // report writes what broke and what led to it.

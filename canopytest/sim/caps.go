@@ -1,0 +1,206 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// covers reports whether l counts other when it judges r.
+func (l *limit) covers(r, other *record) bool {
+	if l.table != "" {
+		if tableOf(r.agent) != l.table || tableOf(other.agent) != l.table {
+			return false
+		}
+	}
+	switch l.scope {
+	case "host":
+		return r.host == other.host && r.host != ""
+	case "payee":
+		return r.terms.Payee() == other.terms.Payee()
+	}
+	return true
+}
+
+// begin is the instant after which l counts at now.
+func (l *limit) begin(now time.Time) time.Time {
+	if l.day {
+		return now.UTC().Truncate(24 * time.Hour).Add(-1)
+	}
+	return now.Add(-l.span)
+}
+
+// fate is what can become of r's money: it can still move, it has moved at an
+// instant, or neither.
+type fate struct {
+	live, spent bool
+	at          time.Time
+}
+
+func (o *oracle) fate(r *record) fate {
+	c := o.w.chain
+	switch {
+	case c.dead(r.nonce, r.validBefore):
+		return fate{}
+	case r.tx != nil && r.tx.block <= c.final():
+		return fate{spent: true, at: latest(c.blocks[r.tx.block].time, r.authorized)}
+	case !r.watched: // nobody can be asked: it counts as spent at its end
+		return fate{spent: true, at: r.validBefore}
+	}
+	return fate{live: true}
+}
+
+// caps is I1, at the commit that authorized r: money that can still move and
+// money that moved, in every scope and window, is not above a cap.
+func (o *oracle) caps(r *record) {
+	w := o.w
+	kept := o.active[:0]
+	oldest := r.authorized.Add(-25 * time.Hour)
+	fates := make([]fate, 0, len(o.active))
+	for _, other := range o.active {
+		f := o.fate(other)
+		if !f.live && (!f.spent || f.at.Before(oldest)) {
+			if !f.spent && (other.watched || w.now.Sub(other.validBefore) > 26*time.Hour) || f.spent {
+				continue
+			}
+		}
+		kept = append(kept, other)
+		fates = append(fates, f)
+	}
+	o.active = kept
+	for i := range w.setup.caps {
+		l := &w.setup.caps[i]
+		if !l.covers(r, r) {
+			continue
+		}
+		begin := l.begin(r.authorized)
+		var sum payment.USD
+		var count int64
+		for k, other := range o.active {
+			if f := fates[k]; (f.live || f.spent && f.at.After(begin)) && l.covers(r, other) {
+				sum += other.cost
+				count++
+			}
+		}
+		if l.count > 0 && count > l.count || l.count == 0 && sum > l.usd {
+			w.breaks("I1: with %s, %s in %d payments can move or moved, over the cap %s of %q", r, sum, count, l, l.table)
+		}
+	}
+}
+
+// windows is I2: what moved on the chain, by the chain's own time, in any
+// window of any length that a cap names.
+func (o *oracle) windows() {
+	w := o.w
+	type move struct {
+		r  *record
+		at time.Time
+	}
+	var all []move
+	for _, r := range o.all {
+		if r.tx != nil && !r.tx.outside() {
+			all = append(all, move{r, latest(w.chain.blocks[r.tx.block].time, r.authorized)})
+		}
+	}
+	slices.SortFunc(all, func(a, b move) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.r.n, b.r.n)) })
+	for i := range w.setup.caps {
+		l := &w.setup.caps[i]
+		if l.scope != "" {
+			continue // the larger scopes are what a wallet loses
+		}
+		var sum payment.USD
+		first, count := 0, int64(0)
+		for k, m := range all {
+			if !l.covers(m.r, m.r) {
+				continue
+			}
+			sum += m.r.cost
+			count++
+			for ; !all[first].at.After(l.begin(m.at)); first++ {
+				if l.covers(all[first].r, all[first].r) {
+					sum -= all[first].r.cost
+					count--
+				}
+			}
+			if l.count > 0 && count > l.count || l.count == 0 && sum > l.usd {
+				w.breaks("I2: %s in %d payments moved in the %s before %s, over the cap %s", sum, count, l.span, all[k].at.Format(time.DateTime), l)
+				return
+			}
+		}
+	}
+}
+
+// verify has the ledger check itself: chains, sums and indexes.
+func (o *oracle) verify() {
+	report, err := o.w.book.Verify(context.Background())
+	o.check(err)
+	for _, p := range report.Problems {
+		o.w.breaks("I9: %s", p)
+	}
+}
+
+// rested is I12 and I13: where there is a chain to ask, no hold outlives its
+// end, and no use of the key from elsewhere stays unseen.
+func (o *oracle) rested() {
+	for _, tx := range o.w.chain.log {
+		if r := o.byNonce[tx.auth.Nonce]; r != nil && r.released {
+			continue // the ledger knows the slot, and looks at it no more
+		}
+		if tx.stolen && !tx.told && len(o.w.nodes) > 0 && !o.w.blind {
+			o.w.breaks("I13: somebody else used the key in block %d, and no agent was frozen for it", tx.block)
+		}
+	}
+	for _, r := range o.all {
+		if r.watched && r.state.Live() && r.state != ledger.NeedsOperator {
+			o.w.breaks("I12: %s is still %s, long after its end is final", r, r.state)
+		}
+	}
+}
+
+// counted is until when the ledger's own rules count r, by what was last
+// recorded of it, and whether it has no end yet.
+func (r *record) counted() (until time.Time, open, counts bool) {
+	switch {
+	case r.released:
+		return time.Time{}, false, false
+	case r.state == ledger.NeedsOperator, r.state != ledger.Settled && r.watched:
+		return time.Time{}, true, true
+	case r.state == ledger.Settled && !r.spent.IsZero():
+		return r.spent, false, true
+	}
+	return r.validBefore, false, true
+}
+
+// denied judges a denial for a full cap: by the ledger's own rules one has to
+// be full.
+func (o *oracle) denied(e ledger.Entry) {
+	if !slices.ContainsFunc(e.Reasons, func(r policy.Reason) bool {
+		return r.Code == policy.CodeCapExceeded || r.Code == policy.CodeCountExceeded
+	}) {
+		return
+	}
+	asked := &record{agent: e.Agent, host: e.Host, terms: e.Terms}
+	for i := range o.w.setup.caps {
+		l := &o.w.setup.caps[i]
+		if !l.covers(asked, asked) {
+			continue
+		}
+		sum, count := e.Cost, int64(1)
+		begin := l.begin(e.CreatedAt)
+		for _, other := range o.all {
+			if until, open, counts := other.counted(); counts && (open || until.After(begin)) && l.covers(asked, other) {
+				sum += other.cost
+				count++
+			}
+		}
+		if l.count > 0 && count > l.count || l.count == 0 && sum > l.usd {
+			return
+		}
+	}
+	o.w.breaks("I12: a payment of %s to %s is denied for a full cap, and no cap is full", e.Cost, e.Host)
+}
