@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -64,5 +65,20 @@ func TestUsageLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		contains(t, c.UseLine(), "--reason TEXT")
+	}
+}
+
+// Both commands that are proposed where an operator is needed can be typed.
+func TestNeedsOperatorHint(t *testing.T) {
+	t.Parallel()
+	next := (&app{}).whatNext(ledger.Entry{ID: "01J9ZC3V5Y8Q2T4W6X8Z0A1B2C", State: ledger.NeedsOperator})
+	for _, command := range []string{"canopy ledger resolve", "canopy unfreeze"} {
+		_, rest, ok := strings.Cut(next, command)
+		if !ok {
+			t.Errorf("no %s in %s", command, next)
+			continue
+		}
+		rest, _, _ = strings.Cut(rest, ", or --settled")
+		tryExample(t, command+rest)
 	}
 }

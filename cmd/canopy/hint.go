@@ -23,7 +23,7 @@ func (a *app) hint(reasons []canopy.Reason, rawURL string) {
 		case policy.CodeCapExceeded, policy.CodeCountExceeded:
 			a.note("See canopy budget for when there is room again.")
 		case policy.CodeFrozen:
-			a.note("canopy unfreeze lets it pay again, where canopy freeze stopped it.")
+			a.note("canopy unfreeze --reason TEXT lets it pay again, where canopy freeze stopped it.")
 		case "no_signer":
 			a.note("Name a key in [treasury] of %s: canopy init makes one.", name)
 		}

@@ -40,7 +40,7 @@ foreign_use = "freeze" these stop every agent.`,
 			}
 			defer v.Close()
 			if len(v.Chains()) == 0 {
-				a.note("No [[chain]] names an rpc: there is nobody to ask. Holds end by the clock, and by canopy ledger resolve.")
+				a.note("No [[chain]] names an rpc: there is nobody to ask. What was authorized counts as spent, unless canopy ledger resolve says otherwise.")
 			}
 			if every == 0 {
 				r, err := v.Reconcile(c.Context())

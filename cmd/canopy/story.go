@@ -185,7 +185,7 @@ func (a *app) whatNext(e ledger.Entry) string {
 		}
 		return fmt.Sprintf("Its bytes are dead. %s counts as spent, unless an operator knows better: %s. An equal call is a new payment from %s.", held, resolve, moment(e.SafeAfter()))
 	case ledger.NeedsOperator:
-		return held + " stays held until an operator decides: " + resolve + ". Then " + a.command("unfreeze --all")
+		return held + " stays held until an operator decides: " + resolve + ". Then " + a.command(`unfreeze --all --reason "it is explained"`)
 	case ledger.Settled:
 		return "Nothing: it is settled."
 	}
