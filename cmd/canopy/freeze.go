@@ -21,7 +21,7 @@ type frozen struct {
 
 func (a *app) freezeCommand() *cobra.Command {
 	return a.switchCommand(&cobra.Command{
-		Use:   "freeze --reason TEXT (--agent NAME | --all)",
+		Use:   "freeze --reason TEXT [--agent NAME | --all]",
 		Short: "Stop an agent's payments, in every process, at once",
 		Long: `Freeze stops the payments of an agent, or with --all of everybody on this ledger,
 before the next signature. What was signed before may still be settled; its
@@ -35,7 +35,7 @@ money stays held.`,
 
 func (a *app) unfreezeCommand() *cobra.Command {
 	return a.switchCommand(&cobra.Command{
-		Use:   "unfreeze --reason TEXT (--agent NAME | --all)",
+		Use:   "unfreeze --reason TEXT [--agent NAME | --all]",
 		Short: "Let an agent pay again",
 		Long: `Unfreeze ends what freeze began: for an agent, or with --all the freeze of
 everybody. An agent that was frozen by itself stays so until it is unfrozen by
