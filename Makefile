@@ -8,8 +8,8 @@ VULNDB      = golang.org/x/vulndb@v0.0.0-20261105234957-e22db6528018
 
 all: check test
 
-build: ## build the canopy binary into bin/
-	$(GO) build -trimpath -o bin/canopy ./cmd/canopy
+build: ## build the canopy binary into bin/, with the toolchain of go.mod
+	GOTOOLCHAIN=$$(sed -n 's/^toolchain //p' go.mod) $(GO) build -trimpath -o bin/canopy ./cmd/canopy
 
 test: ## what the README promises: needs only Go
 	$(GO) test ./...

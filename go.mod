@@ -2,6 +2,8 @@ module github.com/canopy-go/canopy
 
 go 1.26.0
 
+toolchain go1.26.11
+
 ignore ./e2e/peers/node_modules
 
 require (
