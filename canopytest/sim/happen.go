@@ -248,17 +248,13 @@ func (w *world) setClock(p *proc) {
 		d = time.Duration(w.rng.IntN(96)-48) * time.Hour
 	}
 	if w.setup.fleet {
-		if p.offset = d; d > time.Minute && !p.armed {
-			p.offset = 0 // a jump before the first payment of a process is not seen
-		}
+		p.offset = d
 		p.clockGen++
 		w.note("the clock of %s is set %v off", p, p.offset)
 		return
 	}
-	for _, p := range w.procs {
-		if d > time.Minute && !p.dead && !p.armed {
-			return
-		}
+	if d > time.Minute && len(w.oracle.all) == 0 {
+		return // there is nothing yet to see a jump by
 	}
 	w.machine = d
 	w.clockGen++
@@ -282,9 +278,6 @@ func (w *world) repair() {
 		w.skewed = false
 		w.note("an operator acknowledges the clocks, which are right")
 		w.oracle.check(w.book.Ack(context.Background(), "operator", "sim"))
-		for _, p := range w.procs {
-			p.armed = false // what it acknowledges is a process's until its next payment
-		}
 	}
 	for n, p := range w.procs {
 		switch {

@@ -23,9 +23,7 @@ type proc struct {
 
 	offset   time.Duration // of its clock from the world's time, beside the machine's
 	clockGen int           // how often its clock, or the machine's, was set
-	began    time.Time
-	booted   bool // it reserved once, and so has reconciled
-	armed    bool // it reserved since the last acknowledgement, and so can see its clock jump
+	booted   bool          // it reserved once, and so has reconciled
 
 	dead   bool
 	paused time.Time // it stands still until then
@@ -46,7 +44,7 @@ func (p *proc) forget(t *task) {
 
 // start puts a new process into place n.
 func (w *world) start(n int) error {
-	p := &proc{w: w, n: n, agent: w.setup.agents[n%len(w.setup.agents)], began: w.now, clockGen: w.clockGen}
+	p := &proc{w: w, n: n, agent: w.setup.agents[n%len(w.setup.agents)], clockGen: w.clockGen}
 	if old := w.procs[n]; old != nil {
 		p.boot, p.wants = old.boot+1, old.wants
 	}
@@ -55,10 +53,7 @@ func (w *world) start(n int) error {
 	}
 	p.owner = fmt.Sprintf("owner-%d-%d", n, p.boot)
 	w.owners[p.owner] = p
-	p.base = w.book.Share(ledger.Options{
-		Now:     func() time.Time { return w.now.Add(w.machine) },
-		Elapsed: func() time.Duration { return w.now.Sub(p.began) },
-	}, p.owner, w.alive)
+	p.base = w.book.Share(w.clock(), p.owner, w.alive)
 	p.store = &store{w: w, p: p, base: p.base}
 	client, err := canopy.New(canopy.Config{
 		Agent: p.agent, Policy: w.policy, Store: p.store, Rails: w.rails(p),
@@ -70,6 +65,15 @@ func (w *world) start(n int) error {
 	p.client = client
 	w.procs[n] = p
 	return nil
+}
+
+// clock is the clock of the machine that the store is on.
+func (w *world) clock() ledger.Options {
+	return ledger.Options{
+		Now:     func() time.Time { return w.now.Add(w.machine) },
+		Elapsed: func() time.Duration { return w.now.Sub(genesis) },
+		Boot:    "sim",
+	}
 }
 
 // alive is what the ledger asks about owners.

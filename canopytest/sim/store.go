@@ -76,7 +76,7 @@ func (s *store) read(ctx context.Context, what string) error {
 func (s *store) Reserve(ctx context.Context, r ledger.Request) (e ledger.Entry, uses []policy.Use, err error) {
 	failed := s.write(ctx, "reserve", func() error {
 		e, uses, err = s.base.Reserve(context.Background(), r)
-		s.p.armed, s.p.booted = true, true
+		s.p.booted = true
 		s.w.oracle.reserved(taskOf(ctx), &r, e, err)
 		return err
 	})

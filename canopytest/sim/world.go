@@ -63,9 +63,11 @@ type breach struct {
 
 const traced = 60
 
+var genesis = time.Date(2026, 3, 2, 21, 0, 0, 0, time.UTC)
+
 func newWorld(seed uint64) (*world, error) {
 	w := &world{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0xca90b1)), now: time.Date(2026, 3, 2, 21, 0, 0, 0, time.UTC),
+		seed: seed, rng: rand.New(rand.NewPCG(seed, 0xca90b1)), now: genesis,
 		back: make(chan struct{}), timers: map[*timer]struct{}{}, sellers: map[string]*seller{},
 		owners: map[string]*proc{}, freezes: map[string]time.Time{}, trace: make([]string, traced),
 	}
@@ -87,11 +89,7 @@ func newWorld(seed uint64) (*world, error) {
 		return nil, err
 	}
 	w.chain = newChain(w, asset[i])
-	began := w.now
-	w.book = ledger.NewMemory(ledger.Options{
-		Now:     func() time.Time { return w.now.Add(w.machine) },
-		Elapsed: func() time.Duration { return w.now.Sub(began) },
-	})
+	w.book = ledger.NewMemory(w.clock())
 	for range w.setup.nodes {
 		w.nodes = append(w.nodes, &node{})
 	}
