@@ -1,0 +1,227 @@
+package check
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// caps is I1: at each authorization, everything that counts in a window and a
+// scope is added up again from the payments and their events, with no help of
+// the ledger's own counters.
+type caps struct {
+	c       *checking
+	policy  *policy.Policy
+	windows []scopeWindow // that any cap of the policy has
+	sums    map[ledger.CounterKey]*sum
+	late    queue[*counted] // authorized later than they were made, by when
+	now     time.Time
+}
+
+type scopeWindow struct {
+	kind   policy.ScopeKind
+	window policy.Window
+}
+
+// counted is what counting needs of a payment.
+type counted struct {
+	id     payment.ID
+	at     time.Time // authorized
+	facts  policy.Facts
+	cost   payment.USD
+	mine   bool // decided by the policy that is checked
+	limits []policy.Limit
+
+	open     bool      // its hold has not ended
+	released bool      // it ended without money
+	ended    time.Time // when the record says that the hold ended
+	spent    time.Time // when its money counts as spent
+}
+
+// sum is what counts now.
+type sum struct {
+	usd   payment.USD
+	count int64
+	ends  queue[ending]
+}
+
+type ending struct {
+	at   time.Time
+	cost payment.USD
+}
+
+func newCaps(c *checking, p *policy.Policy) *caps {
+	out := &caps{c: c, policy: p, sums: map[ledger.CounterKey]*sum{}}
+	out.late.less = func(a, b *counted) bool { return a.at.Before(b.at) }
+	for _, agent := range append(p.Agents(), "") {
+		probe := payment.Payment{Agent: agent, Host: "h", Terms: payment.Terms{
+			Method: "GET", Recipients: []payment.Recipient{{Address: payment.Address{1}}},
+		}}
+		for _, l := range p.Evaluate(probe, time.Unix(0, 0), policy.History{}).Limits {
+			w := scopeWindow{l.Scope.Kind, ledger.NewCounterKey(l.Scope, l.Window).Window}
+			if !slices.Contains(out.windows, w) {
+				out.windows = append(out.windows, w)
+			}
+		}
+	}
+	return out
+}
+
+// payment takes an authorized payment; they come in the order in which they
+// were made, and are counted in that in which they were authorized.
+func (k *caps) payment(e *ledger.Entry, events []ledger.Event) {
+	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, mine: e.Policy == k.policy.Hash()}
+	if p.mine {
+		pay := payment.Payment{Agent: e.Agent, Terms: e.Terms, Host: e.Host}
+		p.limits = k.policy.Evaluate(pay, e.AuthorizedAt, policy.History{}).Limits
+	}
+	p.lasts(e, events)
+	k.flush(e.CreatedAt)
+	if e.AuthorizedAt.After(e.CreatedAt) {
+		heap.Push(&k.late, p)
+		return
+	}
+	k.count(p)
+}
+
+// lasts tells until when e counts.
+func (p *counted) lasts(e *ledger.Entry, events []ledger.Event) {
+	_, p.open, _ = e.CountedUntil()
+	p.released = e.State.Freed()
+	p.spent = e.ValidBefore
+	if !e.SpentAt.IsZero() {
+		p.spent = e.SpentAt
+	}
+	for i := range events {
+		ev := &events[i]
+		if ev.From.Live() && (ev.To == ledger.Settled || ev.To.Freed()) {
+			p.ended = ev.At
+			if !e.Watched && e.ValidBefore.Before(ev.At) {
+				p.ended = e.ValidBefore
+			}
+		}
+	}
+}
+
+// end is when p stops to count in w.
+func (p *counted) end(w policy.Window) time.Time {
+	switch {
+	case p.open, w.Kind == policy.Ever && !p.released:
+		return forever
+	case p.released:
+		return p.ended
+	}
+	end := p.spent.Add(w.Length)
+	if w.Kind != policy.Rolling {
+		var err error
+		if _, end, err = w.Bounds(p.spent); err != nil {
+			return p.ended
+		}
+	}
+	if p.ended.After(end) {
+		return p.ended // the hold counted for longer than the money
+	}
+	return end
+}
+
+var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// flush counts what was authorized up to now.
+func (k *caps) flush(now time.Time) {
+	for len(k.late.list) > 0 && !k.late.list[0].at.After(now) {
+		k.count(heap.Pop(&k.late).(*counted))
+	}
+}
+
+// finish counts the rest.
+func (k *caps) finish() {
+	if k != nil {
+		k.flush(forever)
+	}
+}
+
+// count adds p to every sum that covers it, and judges its limits.
+func (k *caps) count(p *counted) {
+	for _, w := range k.windows {
+		for _, s := range scopes(p.facts, w.kind) {
+			key := ledger.NewCounterKey(s, w.window)
+			n := k.sums[key]
+			if n == nil {
+				n = &sum{ends: queue[ending]{less: func(a, b ending) bool { return a.at.Before(b.at) }}}
+				k.sums[key] = n
+			}
+			n.age(p.at)
+			n.usd, _ = n.usd.Add(p.cost)
+			n.count++
+			if end := p.end(w.window); end != forever {
+				heap.Push(&n.ends, ending{end, p.cost})
+			}
+		}
+	}
+	for _, l := range p.limits {
+		n := k.sums[ledger.NewCounterKey(l.Scope, l.Window)]
+		if n == nil {
+			continue
+		}
+		n.age(p.at)
+		if l.Counting && n.count > l.Count || !l.Counting && n.usd > l.USD {
+			k.c.add(string(p.id) + ": I1: with it " + n.usd.String() + " counted in " + l.Scope.Key() + ", over " + l.String())
+		}
+	}
+}
+
+// age takes away what no longer counts at now.
+func (n *sum) age(now time.Time) {
+	for len(n.ends.list) > 0 && !n.ends.list[0].at.After(now) {
+		e := heap.Pop(&n.ends).(ending)
+		n.usd, _ = n.usd.Sub(e.cost)
+		n.count--
+	}
+}
+
+// scopes are those of a kind that cover a payment.
+func scopes(f policy.Facts, kind policy.ScopeKind) []policy.Scope {
+	s := policy.Scope{Kind: kind, Agent: f.Agent, Host: f.Host}
+	out := []policy.Scope{s}
+	if f.Shared {
+		s.Agent, s.Shared = "", true
+		out = append(out, s)
+	}
+	switch kind {
+	case policy.ScopeOrg:
+		return []policy.Scope{{Kind: kind}}
+	case policy.ScopePayee:
+		var each []policy.Scope
+		for i, p := range f.Payees {
+			if slices.Contains(f.Payees[:i], p) {
+				continue
+			}
+			for _, s := range out {
+				s.Payee = p
+				each = append(each, s)
+			}
+		}
+		return each
+	}
+	return out
+}
+
+// queue is a heap.
+type queue[T any] struct {
+	list []T
+	less func(a, b T) bool
+}
+
+func (q *queue[T]) Len() int           { return len(q.list) }
+func (q *queue[T]) Less(i, j int) bool { return q.less(q.list[i], q.list[j]) }
+func (q *queue[T]) Swap(i, j int)      { q.list[i], q.list[j] = q.list[j], q.list[i] }
+func (q *queue[T]) Push(x any)         { q.list = append(q.list, x.(T)) }
+func (q *queue[T]) Pop() any {
+	last := q.list[len(q.list)-1]
+	q.list = q.list[:len(q.list)-1]
+	return last
+}

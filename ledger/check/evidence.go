@@ -1,0 +1,120 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
+)
+
+// evidence is what is known from outside, by slot.
+type evidence struct {
+	signed map[string]time.Time // slot to its first signature
+	uses   map[string][]payment.Settlement
+	moved  []move
+}
+
+// move is money that moved for a payment.
+type move struct {
+	id    payment.ID
+	at    time.Time // by the chain, and not before it was authorized
+	facts policy.Facts
+	cost  payment.USD
+}
+
+func newEvidence(o Options) *evidence {
+	v := &evidence{signed: map[string]time.Time{}, uses: map[string][]payment.Settlement{}}
+	for _, s := range o.Signatures {
+		if at, ok := v.signed[s.Slot]; !ok || s.At.Before(at) {
+			v.signed[s.Slot] = s.At
+		}
+	}
+	for _, s := range o.Uses {
+		v.uses[s.Slot.String()] = append(v.uses[s.Slot.String()], s)
+	}
+	return v
+}
+
+// payment holds an authorized payment against it.
+func (v *evidence) payment(c *checking, e *ledger.Entry) {
+	slot := e.Slot.String()
+	if at, ok := v.signed[slot]; ok {
+		if at.Before(e.AuthorizedAt) {
+			c.found(e, "I3: it was signed at %s, before it was committed", stamp(at))
+		}
+		delete(v.signed, slot)
+	}
+	uses := v.uses[slot]
+	delete(v.uses, slot)
+	if len(uses) == 0 {
+		if len(c.o.Uses) > 0 && e.State == ledger.Settled && !e.Assumed {
+			c.found(e, "I8: it is settled, and the chain shows nothing of it")
+		}
+		return
+	}
+	s := uses[0]
+	switch {
+	case len(uses) > 1:
+		c.found(e, "I5: it moved %d times", len(uses))
+	case s.Canceled:
+		if e.State == ledger.Settled {
+			c.found(e, "I8: it is settled, and the chain shows its cancellation")
+		}
+		return
+	case !s.CarriesOut(e.Terms):
+		if e.State != ledger.NeedsOperator && !e.Assumed {
+			c.found(e, "I6: %s moved something else than its terms", s.TxHash)
+		}
+		return
+	case e.State.Freed():
+		c.found(e, "I8: it is %s, and %s moved its money", e.State, s.TxHash)
+	}
+	at := s.Time
+	if at.IsZero() || at.Before(e.AuthorizedAt) {
+		at = e.AuthorizedAt
+	}
+	v.moved = append(v.moved, move{e.ID, at, e.Facts(), e.Cost})
+}
+
+// finish reports what no payment explains, and I2.
+func (v *evidence) finish(c *checking) {
+	for _, slot := range sorted(v.signed) {
+		c.add(fmt.Sprintf("I3: something was signed for %s, which was never committed", slot))
+	}
+	for _, slot := range sorted(v.uses) {
+		c.add(fmt.Sprintf("I13: %s used %s, which is no payment's", v.uses[slot][0].TxHash, slot))
+	}
+	if c.caps != nil {
+		v.windows(c)
+	}
+}
+
+func sorted[T any](m map[string]T) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// windows is I2: in any window of the length that a cap names, by the time at
+// which money moved, no more of it moved than the cap lets.
+func (v *evidence) windows(c *checking) {
+	slices.SortFunc(v.moved, func(a, b move) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
+	k := newCaps(c, c.o.Policy)
+	for _, m := range v.moved {
+		p := &counted{id: m.id, at: m.at, facts: m.facts, cost: m.cost, spent: m.at}
+		k.count(p)
+		for _, l := range c.o.Policy.Limits(m.facts.Agent) {
+			n := k.sums[ledger.NewCounterKey(l.Scope, l.Window)]
+			if n != nil && (l.Counting && n.count > l.Count || !l.Counting && n.usd > l.USD) {
+				c.add(fmt.Sprintf("%s: I2: with it %s moved in %s by the chain's time, over %s", m.id, n.usd, l.Scope.Key(), l))
+			}
+		}
+	}
+}
