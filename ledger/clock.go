@@ -14,6 +14,11 @@ const (
 	// maxDrift is what a wall clock may gain on the elapsed time: 60 s a day,
 	// more than any slewing does.
 	maxDrift = 24 * 60 // of the elapsed time, one part in so many
+
+	// anchorAge is how long an anchor holds. What it allows grows with it; a
+	// sound clock is anchored anew, so that all steps together gain at most
+	// MaxJump and the drift of a day on each day.
+	anchorAge = 24 * time.Hour
 )
 
 // Anchor is an instant at which a clock was found sound, as its wall and its
@@ -45,6 +50,7 @@ type Clock struct {
 
 	mu    sync.Mutex
 	own   Anchor // at the first reading, or the first after an acknowledgement
+	last  Anchor // at the last sound reading: a step that drift over long would hide is seen from here
 	acks  int64
 	armed bool
 }
@@ -92,22 +98,39 @@ func (c *Clock) since(seen *Seen, now time.Time, elapsed func() time.Duration) t
 	defer c.mu.Unlock()
 	if !c.armed || c.acks != seen.Acks {
 		c.armed, c.acks, c.own = true, seen.Acks, Anchor{Elapsed: passed, Wall: now}
+		c.last = c.own
 	}
-	jump := c.own.jump(now, passed)
+	jump := max(c.own.jump(now, passed), c.last.jump(now, passed))
 	if boot := seen.Anchor.Boot; boot != "" && boot == c.boot() {
 		jump = max(jump, seen.Anchor.jump(now, passed))
 	}
 	return jump
 }
 
-// anchor is where the clock stands, for later readings to be held against: in
-// this boot, by every process.
-func (c *Clock) anchor(now time.Time) Anchor {
-	boot := c.boot()
-	if boot == "" {
-		return Anchor{}
+// pass takes note that the clock was found sound at now, and returns the anchor
+// for the ledger to keep: a itself, or a new one where that is not of this boot
+// or has held for long enough.
+func (c *Clock) pass(now time.Time, a Anchor) Anchor {
+	if c.elapsed == nil {
+		return a
 	}
-	return Anchor{Boot: boot, Elapsed: c.exact(), Wall: now}
+	here := Anchor{Boot: c.boot(), Elapsed: c.elapsed(), Wall: now}
+	c.mu.Lock()
+	c.last = here
+	if here.Elapsed-c.own.Elapsed >= anchorAge {
+		c.own = here
+	}
+	c.mu.Unlock()
+	switch {
+	case here.Boot == "":
+		return a
+	case here.Boot != a.Boot:
+		here.Elapsed = c.exact()
+		return here
+	case here.Elapsed-a.Elapsed >= anchorAge:
+		return here
+	}
+	return a
 }
 
 // strict is the ledger's time for a decision: the latest of the own clock, the
@@ -129,9 +152,7 @@ func (e Env) strict(seen *Seen, caller time.Time) (now, own time.Time, err error
 	case jump > 0:
 		return now, own, skew("the wall clock jumped ahead", jump)
 	}
-	if boot := e.Clock.boot(); boot != "" && boot != seen.Anchor.Boot {
-		seen.Anchor = e.Clock.anchor(own)
-	}
+	seen.Anchor = e.Clock.pass(own, seen.Anchor)
 	return latest(own, seen.At, caller), own, nil
 }
 
@@ -170,7 +191,7 @@ func AckTx(tx Tx, env Env) error {
 			}
 		}
 	}
-	return tx.SetSeen(Seen{At: now, Acks: seen.Acks + 1, Anchor: env.Clock.anchor(now)})
+	return tx.SetSeen(Seen{At: now, Acks: seen.Acks + 1, Anchor: env.Clock.pass(now, Anchor{})})
 }
 
 // instant is t as the ledger writes it.

@@ -124,6 +124,22 @@ func testJumpBefore(w *world) {
 	w.verify()
 }
 
+// testJumpAfterUptime steps the wall clock ahead by 25 minutes after a month of
+// payments: what slewing may gain in a month is not allowed in one step, to the
+// handle that was there and to one that is opened then.
+func testJumpAfterUptime(w *world) {
+	for i := range 30 {
+		w.allow(w.fetch(path(fmt.Sprint("day", i))))
+		w.clock.Advance(24 * time.Hour)
+	}
+	w.allow(w.fetch(path("before")))
+	w.clock.Advance(time.Second)
+	w.clock.Step(25 * time.Minute)
+	if _, _, err := w.s.Reserve(w.ctx, w.fetch(path("after"))); !errors.Is(err, ledger.ErrClockSkew) {
+		w.Errorf("a step of 25 minutes: %v", err)
+	}
+}
+
 // testCreepingClock steps the wall clock ahead by a minute at each payment: the
 // steps add up, and the cap holds by the time that passed. A clock that gains
 // what slewing may is no such thing.

@@ -74,6 +74,7 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"Jump", testJump},
 		{"JumpBefore", testJumpBefore},
 		{"CreepingClock", testCreepingClock},
+		{"JumpAfterUptime", testJumpAfterUptime},
 		{"SteppedClock", testSteppedClock},
 		{"Freeze", testFreeze},
 		{"Denied", testDenied},
