@@ -12,7 +12,7 @@ import (
 func secretsOf(u *url.URL) []string {
 	var out []string
 	add := func(s string) {
-		if len(s) >= 4 {
+		if len(s) >= minSecret {
 			out = append(out, s)
 		}
 	}
@@ -39,18 +39,61 @@ func secretsOf(u *url.URL) []string {
 	return out
 }
 
-const hidden = "(a part of the URL)"
+const (
+	hidden    = "(a part of the URL)"
+	minSecret = 4       // bytes: what is shorter is a word such as v2
+	maxWords  = 4 << 10 // bytes of a node's words that are looked at
+)
 
-// redact is s without what may be a key.
+// redact is s without what may be a key, in any case of its letters, and
+// without the beginning of one at its end, where it may have been cut.
 func (n *node) redact(s string) string {
-	for _, secret := range n.secrets {
-		s = strings.ReplaceAll(s, secret, hidden)
+	low := lower(s)
+	covered := make([]bool, len(s))
+	cover := func(from, to int) {
+		for i := from; i < to; i++ {
+			covered[i] = true
+		}
 	}
-	return s
+	for _, secret := range n.secrets {
+		secret = lower(secret)
+		for i := range len(low) {
+			rest := low[i:]
+			if strings.HasPrefix(rest, secret) {
+				cover(i, i+len(secret))
+			} else if len(rest) >= minSecret && strings.HasPrefix(secret, rest) {
+				cover(i, len(low))
+			}
+		}
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		switch {
+		case !covered[i]:
+			b.WriteByte(s[i])
+		case i == 0 || !covered[i-1]:
+			b.WriteString(hidden)
+		}
+	}
+	return b.String()
 }
 
-// clean is the words of a node as an error may repeat them.
-func (n *node) clean(s string) string { return n.redact(plaintext.Clean(s, 200)) }
+// lower is s with its ASCII letters in lower case: as long as s.
+func lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// clean is the words of a node as an error may repeat them. They are cut last:
+// what is left of a key that was cut would not be known for one.
+func (n *node) clean(s string) string {
+	return plaintext.Clean(n.redact(plaintext.Clean(s, maxWords)), 200)
+}
 
 // quiet is an error of a transport, told without the URL that such errors name.
 type quiet struct {

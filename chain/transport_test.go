@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/canopy-go/canopy/chain"
@@ -74,6 +75,35 @@ func TestTransportsThatTell(t *testing.T) {
 		quiet(t, err)
 		if name == "transport" && !errors.Is(err, chain.ErrUnreachable) {
 			t.Errorf("%v is not ErrUnreachable", err)
+		}
+	}
+}
+
+// TestKeyCutInWords has a node repeat its key where its words are cut.
+func TestKeyCutInWords(t *testing.T) {
+	t.Parallel()
+	const key = "SECRETSECRETSECRETSECRET0123456789"
+	for name, said := range map[string]string{
+		"at the limit of an error":  strings.Repeat("x", 165) + " /v2/" + key,
+		"at the limit of a look":    strings.Repeat("y", 100) + strings.Repeat(key, 200),
+		"by the node":               "no access to " + key[:20],
+		"in another case":           "no access to " + strings.ToLower(key),
+		"with invisible characters": "no access to " + key[:3] + "\u200b" + key[3:],
+		"behind spaces":             strings.Repeat(" ", 4080) + key,
+		"over another part":         "xx" + key,
+	} {
+		answer, err := json.Marshal(map[string]any{"id": nil, "error": map[string]any{"code": -32600, "message": said}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, url := range []string{"https://rpc.example/v2/" + key, "https://rpc.example/xx" + key[:4] + "/" + key} {
+			c, err := chain.New(chain.Config{ID: payment.Base, URLs: []string{url}, Transport: after{answers(answer)}, Clock: &timer{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = c.Finalized(t.Context()); err == nil || strings.Contains(strings.ToLower(err.Error()), strings.ToLower(key[6:18])) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }
