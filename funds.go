@@ -37,7 +37,7 @@ type probeKey struct {
 }
 
 // probes keeps what was read of chains for some seconds. One caller reads a
-// figure at a time; others go by the last one meanwhile.
+// figure at a time; meanwhile the last one is there for others until it is old.
 type probes struct {
 	mu sync.Mutex
 	m  map[probeKey]probe
@@ -49,9 +49,13 @@ func (k *probes) get(ctx context.Context, key probeKey, now time.Time, age func(
 	k.mu.Lock()
 	p, ok := k.m[key]
 	old := now.Sub(p.at)
-	if p.busy || ok && old >= 0 && old < age(p) {
+	switch {
+	case ok && old >= 0 && old < age(p):
 		k.mu.Unlock()
 		return p
+	case p.busy:
+		k.mu.Unlock()
+		return probe{err: errUnread}
 	}
 	if k.m == nil {
 		k.m = make(map[probeKey]probe)
@@ -162,7 +166,7 @@ func (c *Client) skew(ctx, bounded context.Context, chain Chain) error {
 		return nil
 	}
 	age := func(p probe) time.Duration {
-		if p.ahead > maxAhead {
+		if p.ahead > maxAhead && !p.busy { // nobody slips by while another call reads
 			return shortAge
 		}
 		return probeAge

@@ -204,3 +204,91 @@ func TestBalanceIsCached(t *testing.T) {
 		}
 	})
 }
+
+// gated is a chain whose balances are read when the gate opens.
+type gated struct {
+	*canopytest.Chain
+	gate chan struct{} // nil where it is open
+}
+
+func (g *gated) Balance(ctx context.Context, a canopy.Asset, of canopy.Address) (canopy.Units, error) {
+	if g.gate != nil {
+		select {
+		case <-g.gate:
+		case <-ctx.Done():
+			return canopy.Units{}, ctx.Err()
+		}
+	}
+	return g.Chain.Balance(ctx, a, of)
+}
+
+// TestOldBalanceStopsNothing pays from an account that was topped up, while
+// another call still reads its balance.
+func TestOldBalanceStopsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := &gated{}
+		w := newWorld(t, setup{config: func(w *world, c *canopy.Config) {
+			g.Chain = w.chain
+			c.Treasury.Chains = []canopy.Chain{g}
+		}})
+		_, url := w.sells(dime)
+		w.drain(w.chain, 0)
+		w.denied(w.get(url), "insufficient_balance")
+		w.clock.Advance(3 * time.Hour)
+		w.chain.Fund(w.client.Address(), payment.Dollar)
+		g.gate = make(chan struct{})
+		other := make(chan got)
+		go func() { other <- w.get(url + "2") }()
+		synctest.Wait()
+		w.bought(w.get(url + "3"))
+		close(g.gate)
+		w.bought(<-other)
+	})
+}
+
+// TestSkewStopsAllCalls lets no payment by while another one reads the clock
+// of a chain that was ahead.
+func TestSkewStopsAllCalls(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := &slowClock{}
+		w := newWorld(t, setup{config: func(w *world, c *canopy.Config) {
+			s.Chain = w.chain
+			c.Treasury.Chains = []canopy.Chain{s}
+		}})
+		_, url := w.sells(dime)
+		w.chain.SetNodes(1, canopytest.LieAhead)
+		if g := w.get(url); !errors.Is(g.err, canopy.ErrClockSkew) {
+			t.Errorf("%v", g.err)
+		}
+		w.clock.Advance(2 * time.Second)
+		s.gate = make(chan struct{})
+		other := make(chan got)
+		go func() { other <- w.get(url + "2") }()
+		synctest.Wait()
+		if g := w.get(url + "3"); !errors.Is(g.err, canopy.ErrClockSkew) {
+			t.Errorf("meanwhile: %v", g.err)
+		}
+		close(s.gate)
+		if g := <-other; !errors.Is(g.err, canopy.ErrClockSkew) {
+			t.Errorf("%v", g.err)
+		}
+		w.signed(0)
+	})
+}
+
+// slowClock is a chain whose newest block is read when the gate opens.
+type slowClock struct {
+	*canopytest.Chain
+	gate chan struct{} // nil where it is open
+}
+
+func (s *slowClock) Latest(ctx context.Context) (payment.Block, error) {
+	if s.gate != nil {
+		select {
+		case <-s.gate:
+		case <-ctx.Done():
+			return payment.Block{}, ctx.Err()
+		}
+	}
+	return s.Chain.Latest(ctx)
+}
