@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 // Config is what a Chain is made of.
 type Config struct {
 	ID   payment.ChainID // required
-	URLs []string        // of JSON-RPC nodes; at least one. Two that are run by different people are worth more than two of one
+	URLs []string        // of JSON-RPC nodes; at least one, and none in two spellings. Two that are run by different people are worth more than two of one
 
 	// Transport sends the requests; one of the package's own where nil.
 	Transport http.RoundTripper
@@ -70,7 +71,7 @@ func New(c Config) (*Chain, error) {
 			return nil, fmt.Errorf("chain: Config.URLs[%d]: %w", i, err)
 		}
 		for _, other := range out.nodes {
-			if other.url == n.url {
+			if other.place == n.place {
 				return nil, fmt.Errorf("chain: Config.URLs[%d] stands there twice: a node cannot confirm itself", i)
 			}
 		}
@@ -127,19 +128,21 @@ func lowest(blocks []payment.Block) payment.Block {
 	return low
 }
 
-// Finalized is the newest block that every node calls final and that all have
-// with one hash and time.
+// Finalized is the newest block that Sources nodes call final, and that no node
+// has with another hash or time: one node that claims too much, or one of three
+// that stands still, does not move it.
 func (c *Chain) Finalized(ctx context.Context) (payment.Block, error) {
 	heads, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) (payment.Block, error) { return n.block(ctx, "finalized") })
 	if err != nil {
 		return payment.Block{}, fmt.Errorf("chain: finalized block: %w", err)
 	}
-	low := lowest(heads)
-	if !slices.ContainsFunc(heads, func(b payment.Block) bool { return b != low }) {
-		return low, nil
+	slices.SortFunc(heads, func(a, b payment.Block) int { return cmp.Compare(b.Number, a.Number) })
+	at := heads[c.Sources()-1]
+	if !slices.ContainsFunc(heads, func(b payment.Block) bool { return b != at }) {
+		return at, nil
 	}
 	same, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) (payment.Block, error) {
-		return n.block(ctx, quantity(low.Number))
+		return n.block(ctx, quantity(at.Number))
 	})
 	if err != nil {
 		return payment.Block{}, fmt.Errorf("chain: finalized block: %w", err)

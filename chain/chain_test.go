@@ -36,6 +36,43 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+// TestOneNodeInTwoSpellings refuses a second spelling, and takes what is another
+// node.
+func TestOneNodeInTwoSpellings(t *testing.T) {
+	t.Parallel()
+	for second, same := range map[string]bool{
+		"https://NODE.example/v2/key?a=1&b=2":                  true,
+		"HTTPS://node.example/v2/key?a=1&b=2":                  true,
+		"https://node.example:443/v2/key?a=1&b=2":              true,
+		"https://node.example:/v2/key?a=1&b=2":                 true,
+		"https://node.example./v2/key?a=1&b=2":                 true,
+		"https://node.example/v2/key/?a=1&b=2":                 true,
+		"https://node.example//v2/./key?a=1&b=2":               true,
+		"https://node.example/v2/%6bey?b=2&a=1":                true,
+		"https://node.example/v2/key?a=1&b=2#x":                true,
+		"https://u:" + secret + "@node.example/v2/key?a=1&b=2": true,
+		"https://node.example/v2/KEY?a=1&b=2":                  false,
+		"https://node.example/v2/key?a=1&b=3":                  false,
+		"https://node.example:8443/v2/key?a=1&b=2":             false,
+		"https://other.example/v2/key?a=1&b=2":                 false,
+	} {
+		_, err := chain.New(chain.Config{ID: payment.Base, URLs: []string{"https://node.example/v2/key?a=1&b=2", second}})
+		if (err != nil) != same {
+			t.Errorf("%s: %v, want an error: %t", second, err, same)
+		}
+		quiet(t, err)
+	}
+	for _, urls := range [][]string{
+		{"http://geth_node", "http://GETH_node:80/"},
+		{"http://[::1]:8545", "http://[0:0:0:0:0:0:0:1]:8545/"},
+		{"https://bücher.example", "https://xn--bcher-kva.example"},
+	} {
+		if _, err := chain.New(chain.Config{ID: payment.Base, URLs: urls}); err == nil {
+			t.Errorf("%v count as two", urls)
+		}
+	}
+}
+
 func TestReads(t *testing.T) {
 	t.Parallel()
 	a, b := newFakeNode(), newFakeNode()

@@ -58,6 +58,7 @@ type call struct {
 // node is one JSON-RPC URL. It prints as its host: the rest may hold a key.
 type node struct {
 	url     string
+	place   string // url as every spelling of it has it
 	host    string
 	hc      *http.Client
 	chain   payment.ChainID
@@ -73,7 +74,7 @@ func newNode(raw string, chain payment.ChainID, hc *http.Client, c clock.Clock, 
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("not an http or https URL")
 	}
-	n := &node{url: raw, host: u.Host, hc: hc, chain: chain, clock: c, sent: sent, secrets: secretsOf(u)}
+	n := &node{url: raw, place: place(u), host: u.Host, hc: hc, chain: chain, clock: c, sent: sent, secrets: secretsOf(u)}
 	n.batch.Store(maxBatch)
 	return n, nil
 }
