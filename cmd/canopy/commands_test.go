@@ -289,3 +289,22 @@ func TestConfigCheckAndLint(t *testing.T) {
 	os.Chmod(open, 0o666)
 	contains(t, call(t, t.Context(), "", "config", "check", "--config", open).out, "chmod go-w", "names no key")
 }
+
+// TestConfigCheckSharedHost warns of two nodes that may be one source.
+func TestConfigCheckSharedHost(t *testing.T) {
+	const warning = "two nodes at rpc.example: they may be one source"
+	path := filepath.Join(t.TempDir(), "canopy.toml")
+	for second, warns := range map[string]bool{
+		"https://rpc.example/b3ta": true, "http://RPC.example.:8545/b3ta": true, "https://rpc2.example/b3ta": false, "": false,
+	} {
+		t.Setenv("CANOPY_TEST_SECOND", second)
+		text := "[[chain]]\nid = \"base\"\nrpc = [\"https://rpc.example/4lpha\"]\nrpc_env = [\"CANOPY_TEST_SECOND\"]\n"
+		if err := os.WriteFile(path, []byte(text+testPolicy), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := call(t, t.Context(), "", "config", "check", "--config", path)
+		if r.code != 0 || strings.Contains(r.out, warning) != warns || strings.Contains(r.out, "b3ta") || strings.Contains(r.out, "4lpha") {
+			t.Errorf("%s: %+v", second, r)
+		}
+	}
+}

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/canopy-go/canopy/config"
+	"github.com/canopy-go/canopy/internal/host"
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/policy"
 )
@@ -126,6 +130,9 @@ func (a *app) lookAt(f *config.File, out *checked) {
 		if len(c.RPC)+len(c.RPCEnv) == 1 {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("chain[%d]: has one node: what it says is released on its word alone: add one of somebody else to rpc", i))
 		}
+		if h := sharedHost(c); h != "" {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("chain[%d]: has two nodes at %s: they may be one source, whose word then counts twice: name one of somebody else", i, h))
+		}
 	}
 	if !asked {
 		out.Notes = append(out.Notes, "chain: none names an rpc: no chain is asked what became of a payment, and what was authorized counts as spent")
@@ -148,6 +155,30 @@ func (a *app) lookAt(f *config.File, out *checked) {
 	if t.PasswordEnv != "" && os.Getenv(t.PasswordEnv) == "" {
 		out.Warnings = append(out.Warnings, "treasury.password_env: environment variable "+t.PasswordEnv+" is not set here")
 	}
+}
+
+// sharedHost is a host that two nodes of c are at, or nothing.
+func sharedHost(c config.Chain) string {
+	urls := slices.Clone(c.RPC)
+	for _, name := range c.RPCEnv {
+		urls = append(urls, os.Getenv(name))
+	}
+	seen := map[string]bool{}
+	for _, raw := range urls {
+		u, err := url.Parse(raw)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		name := strings.ToLower(u.Hostname())
+		if h, err := host.Normalize(name); err == nil {
+			name = h.Name
+		}
+		if seen[name] {
+			return name
+		}
+		seen[name] = true
+	}
+	return ""
 }
 
 func (a *app) printChecked(out checked) {
