@@ -81,6 +81,8 @@ func (n *Node) answer(c rpcCall) (any, error) {
 	case c.Method == "eth_chainId":
 		number, _ := n.chain.id.Number()
 		return quantity(number), nil
+	case c.Method == "eth_blockNumber":
+		return quantity(n.chain.head().Number), nil
 	case c.Method == "eth_getBlockByNumber" && len(c.Params) > 0:
 		at, err := n.block(c.Params[0])
 		if err != nil {

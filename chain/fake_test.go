@@ -129,6 +129,8 @@ func (f *fakeNode) call(c rpc) reply {
 	switch c.Method {
 	case "eth_chainId":
 		return reply{result: f.id}
+	case "eth_blockNumber":
+		return reply{result: q(f.latest)}
 	case "eth_getBlockByNumber":
 		var tag string
 		json.Unmarshal(c.Params[0], &tag)

@@ -32,15 +32,39 @@ func (l log) time() time.Time {
 
 // Uses returns every use of an authorization of account, of the token of asset,
 // in the blocks from first to at, with what each moved: ours and any that this
-// ledger never made, in the chain's order. One node tells it, another one at
-// each call; Confirm has the others asked.
+// ledger never made, in the chain's order. It is all that any node shows, so that
+// none can leave one out, and an error where fewer than Sources tell. What nodes
+// show differently stands there more than once; Confirm tells what all agree on.
 func (c *Chain) Uses(ctx context.Context, asset payment.Asset, account payment.Address, first uint64, at payment.Block) ([]payment.Settlement, error) {
 	if asset.Chain != c.id {
 		return nil, fmt.Errorf("chain: %s is not on %s", asset, c.id)
 	}
-	return rotate(ctx, c, "uses of authorizations", func(ctx context.Context, n *node) ([]payment.Settlement, error) {
+	answers, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) ([]payment.Settlement, error) {
 		return n.uses(ctx, asset.Address, account, first, at.Number)
 	})
+	if err != nil {
+		return nil, fmt.Errorf("chain: uses of authorizations: %w", err)
+	}
+	return union(answers), nil
+}
+
+// union is what any of answers has, each of which is in the chain's order.
+func union(answers [][]payment.Settlement) []payment.Settlement {
+	out := answers[0]
+	bySlot := make(map[payment.Slot][]payment.Settlement, len(out))
+	for _, s := range out {
+		bySlot[s.Slot] = append(bySlot[s.Slot], s)
+	}
+	for _, more := range answers[1:] {
+		for _, s := range more {
+			if !slices.ContainsFunc(bySlot[s.Slot], s.Equal) {
+				bySlot[s.Slot] = append(bySlot[s.Slot], s)
+				out = append(out, s)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b payment.Settlement) int { return cmp.Compare(a.Block, b.Block) })
+	return out
 }
 
 // Confirm reports whether s, which Uses returned, is what every node shows. It
@@ -74,8 +98,7 @@ func (n *node) uses(ctx context.Context, token, account payment.Address, first, 
 	put := 0 // how often a smaller range was tried because the node was busy
 	for span := uint64(maxRange); first <= last; {
 		to := min(last, first+span-1)
-		var found []log
-		err := n.one(ctx, "eth_getLogs", &found, map[string]any{
+		found, err := n.logs(ctx, to, map[string]any{
 			"address": token.Lower(), "fromBlock": quantity(first), "toBlock": quantity(to),
 			"topics": []any{[]word{authorizationLog, cancelLog, transferLog}, wordOf(account)},
 		})
@@ -95,6 +118,51 @@ func (n *node) uses(ctx context.Context, token, account payment.Address, first, 
 		first = to + 1
 	}
 	return pair(payment.Slot{Kind: payment.SlotEVM, Chain: n.chain, Token: token, From: account}, logs), nil
+}
+
+// logs asks for logs up to block last, and in the same request for the node's
+// latest block: one that is not there yet answers as if there were none.
+func (n *node) logs(ctx context.Context, last uint64, filter map[string]any) ([]log, error) {
+	var found *[]log
+	var head *quantity
+	asked := []*call{
+		{method: "eth_getLogs", params: []any{filter}, result: &found},
+		{method: "eth_blockNumber", result: &head},
+	}
+	if err := n.together(ctx, asked); err != nil {
+		return nil, err
+	}
+	for _, c := range asked {
+		if c.err != nil {
+			return nil, fmt.Errorf("%s: %w", n.host, c.err)
+		}
+	}
+	switch {
+	case found == nil || head == nil:
+		return nil, fmt.Errorf("%w: %s gave no logs, or no latest block", ErrAnswer, n.host)
+	case uint64(*head) < last:
+		return nil, fmt.Errorf("%w: %s is at block %d, and was asked up to %d", ErrAnswer, n.host, uint64(*head), last)
+	}
+	return *found, nil
+}
+
+// together makes calls in one request where the node takes so many. An answer
+// that is too long is no reason to ask for less at once ever after.
+func (n *node) together(ctx context.Context, calls []*call) error {
+	if err := n.read(ctx); err != nil { // is it the chain?
+		return err
+	}
+	if int(n.batch.Load()) >= len(calls) {
+		if err := n.patient(ctx, calls); !refusesBatch(err) || errors.Is(err, errTooLarge) {
+			return err
+		}
+	}
+	for _, c := range calls {
+		if err := n.read(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tooMuch reports whether a smaller question may be answered. Nodes say in many
