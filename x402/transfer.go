@@ -9,8 +9,8 @@ import (
 )
 
 // Transfer returns the offer that carries out a direct transfer: one EIP-3009
-// authorization of the chain's dollar to t.To. A chain's dollar is its USDC, or
-// else its only token. payment.ErrNotMine means that this rail has no such
+// authorization of the chain's dollar to t.To. A chain's dollar is its USDC, of
+// several the one that payment.KnownAssets has, or else its only token. payment.ErrNotMine means that this rail has no such
 // dollar on t.Chain. Nothing is signed or sent.
 func (r *Rail) Transfer(_ context.Context, t payment.Transfer) (payment.Offer, error) {
 	if !r.serves(t.Chain) {
@@ -35,6 +35,8 @@ func (r *Rail) Transfer(_ context.Context, t payment.Transfer) (payment.Offer, e
 	}, nil
 }
 
+const usdc = "USDC"
+
 // ownTimeout is the maxTimeoutSeconds of our own terms. It bounds nothing: the
 // policy does.
 const ownTimeout = "600"
@@ -58,23 +60,31 @@ func (r *Rail) ownTerms(asset payment.Asset, to payment.Address, amount payment.
 	return append(b, "}}"...)
 }
 
-// dollar is the token that transfers on chain use.
+// dollar is the token that transfers on chain use. Of several that are called
+// USDC it is the one that payment.KnownAssets has.
 func (r *Rail) dollar(chain payment.ChainID) (payment.Asset, error) {
-	var found []payment.Asset
+	var all, named, known []payment.Asset
+	pinned := payment.KnownAssets()
 	for _, t := range r.tokens {
 		if t.asset.Chain != chain || t.asset.NoAuthorization {
 			continue
 		}
-		if t.asset.Symbol == "USDC" {
-			return t.asset, nil
+		all = append(all, t.asset)
+		if t.asset.Symbol != usdc {
+			continue
 		}
-		found = append(found, t.asset)
+		named = append(named, t.asset)
+		if a, ok := pinned.Lookup(chain, t.asset.Address); ok && a.Symbol == usdc {
+			known = append(known, t.asset)
+		}
 	}
-	switch len(found) {
-	case 0:
-		return payment.Asset{}, payment.ErrNotMine
-	case 1:
-		return found[0], nil
+	for _, some := range [][]payment.Asset{known, named, all} {
+		if len(some) == 1 {
+			return some[0], nil
+		}
+		if len(some) > 1 {
+			return payment.Asset{}, fmt.Errorf("x402: transfer: %s has several dollars, and not one of them alone is its USDC", chain.Name())
+		}
 	}
-	return payment.Asset{}, fmt.Errorf("x402: transfer: %s has several dollars and none is USDC", chain.Name())
+	return payment.Asset{}, payment.ErrNotMine
 }
