@@ -20,7 +20,8 @@ type Facilitator struct {
 	URL string
 
 	// Header is sent with every request, such as an API key. It is never
-	// logged or told in errors.
+	// logged or told in errors, and what an answer repeats of it is in no
+	// receipt.
 	Header http.Header
 
 	// Transport sends the requests. A transport of the rail's own where nil,
@@ -90,54 +91,6 @@ func newFacilitator(f Facilitator) (*facilitator, error) {
 	}
 	return out, nil
 }
-
-// secretsOf is what no error may tell.
-func secretsOf(u *url.URL, h http.Header) []string {
-	all := []string{u.RawQuery}
-	if len(u.Path) > 1 {
-		all = append(all, strings.Split(u.Path, "/")...)
-	}
-	if u.User != nil {
-		p, _ := u.User.Password()
-		all = append(all, u.User.Username(), p)
-	}
-	for _, values := range u.Query() {
-		all = append(all, values...)
-	}
-	for _, values := range h {
-		all = append(all, values...)
-	}
-	var out []string
-	for _, s := range all {
-		if len(s) >= 8 {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// failed is err, told without a secret and without the URL that net/http puts
-// into it.
-func (f *facilitator) failed(status int, err error) *FacilitatorError {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	for _, s := range f.secrets {
-		if strings.Contains(err.Error(), s) {
-			err = hidden{err}
-			break
-		}
-	}
-	return &FacilitatorError{Host: f.host, Status: status, Err: err}
-}
-
-// hidden is an error whose text would tell a secret.
-type hidden struct{ cause error }
-
-func (hidden) Error() string    { return "the transport failed" }
-func (hidden) GoString() string { return "the transport failed" }
-func (h hidden) Unwrap() error  { return h.cause }
 
 // facilitators makes those of a Config ready.
 func (r *Rail) facilitators(all map[payment.ChainID]Facilitator) error {

@@ -67,23 +67,35 @@ type response struct {
 
 // settlement reads a receipt header.
 func settlement(value string, g payment.Grant) payment.Receipt {
-	doc, err := unwrap(value)
+	s, err := readResponse(value)
 	if err != nil {
 		return payment.Receipt{Code: codeUnreadable}
+	}
+	return s.receipt(g)
+}
+
+func readResponse(value string) (s response, err error) {
+	doc, err := unwrap(value)
+	if err != nil {
+		return s, err
 	}
 	v, err := parse(doc)
 	if err != nil {
-		return payment.Receipt{Code: codeUnreadable}
+		return s, err
 	}
-	var s response
 	err = v.Object(func(key string, val jsonscan.Value) error {
 		*s.field(key) = val
 		return nil
 	})
-	success, none := s.success.Bool()
-	if err != nil || none != nil {
-		return payment.Receipt{Code: codeUnreadable}
+	if err != nil {
+		return s, err
 	}
+	_, err = s.success.Bool()
+	return s, err
+}
+
+// receipt is what s says of g's settlement.
+func (s *response) receipt(g payment.Grant) payment.Receipt {
 	out := payment.Receipt{Code: plaintext.Code(text(s.reason)), Message: said(s.message, s.reason)}
 	if why := s.foreign(g); why != "" {
 		out.Code = why
@@ -91,6 +103,7 @@ func settlement(value string, g payment.Grant) payment.Receipt {
 	}
 	out.TxHash = txHash(text(s.tx))
 	out.Amount, _ = payment.ParseUnits(text(s.amount))
+	success, _ := s.success.Bool() // readResponse has seen it
 	out.Claim = claim(success, out, &out.Code)
 	return out
 }

@@ -31,7 +31,8 @@ func (r *Rail) Submits(chain payment.ChainID) error {
 // again is safe: its slot moves money once. The error is ErrNoFacilitator or
 // ErrGrant, with which nothing was sent, or a *FacilitatorError, with which it
 // may have been. A receipt proves nothing but what its Claim says: a refusal
-// may be followed by settlement.
+// may be followed by settlement. Its Message and Code are empty where they would
+// repeat a part of the facilitator's URL or headers.
 func (r *Rail) Submit(ctx context.Context, a payment.Authorization) (payment.Receipt, error) {
 	if err := r.Submits(a.Slot.Chain); err != nil {
 		return payment.Receipt{}, err
@@ -65,10 +66,12 @@ func (r *Rail) Submit(ctx context.Context, a payment.Authorization) (payment.Rec
 		return payment.Receipt{}, f.failed(resp.StatusCode, errTooLarge)
 	}
 	// Some answer a refusal with an error status and the same body.
-	out := settlement(string(bytes.TrimSpace(answer)), grant)
-	if out.Code == codeUnreadable {
+	words, err := readResponse(string(bytes.TrimSpace(answer)))
+	if err != nil {
 		return payment.Receipt{}, f.failed(resp.StatusCode, errors.New("it is not a settlement response"))
 	}
+	out := words.receipt(grant)
+	f.silence(&out, words)
 	if resp.StatusCode >= 400 && out.Claim == payment.ClaimPaid {
 		out.Claim, out.Code = payment.ClaimNone, codeStatus
 	}

@@ -145,6 +145,50 @@ func TestSubmitAnswers(t *testing.T) {
 	}
 }
 
+// TestSubmitEchoes has facilitators repeat what they were sent: no receipt and
+// no error does.
+func TestSubmitEchoes(t *testing.T) {
+	t.Parallel()
+	const key = "sk-Live-0123456789abcdef"
+	header := http.Header{"Authorization": {"Bearer " + key}, "X-Tenant": {"acme " + key + ".second"}}
+	for name, tt := range map[string]struct {
+		reason, message string
+		code, want      string
+	}{
+		"header":          {"invalid_key", "unknown Bearer " + key, "invalid_key", ""},
+		"field":           {"invalid_key", "unknown key " + key, "invalid_key", ""},
+		"another case":    {"invalid_key", strings.ToUpper(key), "invalid_key", ""},
+		"invisible":       {"invalid_key", key[:5] + "\u200b" + key[5:], "invalid_key", ""},
+		"cut":             {"invalid_key", strings.Repeat("x", 240) + key, "invalid_key", ""},
+		"reason":          {"unknown key " + key, "", "", ""},
+		"code":            {"unknown_sk_live_0123456789abcdef", "who are you", "", ""},
+		"cut code":        {strings.Repeat("x", 70) + key, "who are you", "", ""},
+		"after the code":  {"invalid_key: " + key, "", "", ""},
+		"path":            {"no_route", "POST /v2/" + apiKey + "/settle", "no_route", ""},
+		"used, with key":  {"x_" + key + "_nonce_already_used", "", "", ""},
+		"nothing of ours": {"missing_bearer_token", "Bearer token of acme is missing", "missing_bearer_token", "Bearer token of acme is missing"},
+	} {
+		r, a := submitting(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+			json.NewEncoder(w).Encode(map[string]any{"success": false, "errorReason": tt.reason, "errorMessage": tt.message})
+		}, x402.Facilitator{Header: header})
+		got, err := r.Submit(t.Context(), a)
+		claim := payment.ClaimRefused
+		if strings.HasSuffix(tt.reason, "nonce_already_used") {
+			claim = payment.ClaimUsed
+		}
+		if err != nil || got.Claim != claim || got.Code != tt.code || got.Message != tt.want {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	r, a := submitting(t, nil, x402.Facilitator{URL: "https://facilitator.example", Transport: tell{}, Header: http.Header{"Authorization": {"Bearer " + strings.ToUpper(apiKey)}}})
+	_, err := r.Submit(t.Context(), a)
+	tellsNothing(t, "a transport that tells a header", err, a)
+	r, a = submitting(t, nil, x402.Facilitator{URL: "https://facilitator.example", Transport: tell{}, Header: http.Header{"Authorization": {"Basic " + b64("user:"+apiKey)}}})
+	_, err = r.Submit(t.Context(), a)
+	tellsNothing(t, "a transport that tells a password", err, a)
+}
+
 func tellsNothing(t *testing.T, name string, err error, a payment.Authorization) {
 	t.Helper()
 	for _, s := range []string{fmt.Sprint(err), fmt.Sprintf("%#v", err)} {
