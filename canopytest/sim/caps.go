@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/ledger/check"
 	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
 )
@@ -141,6 +142,26 @@ func (o *oracle) verify() {
 	o.check(err)
 	for _, p := range report.Problems {
 		o.w.breaks("I9: %s", p)
+	}
+}
+
+// audit has ledger/check count the whole ledger again, with what the key really
+// signed and what the chain shows.
+func (o *oracle) audit() {
+	w := o.w
+	opts := check.Options{Policy: w.policy}
+	for _, r := range o.all {
+		if r.signed {
+			opts.Signatures = append(opts.Signatures, check.Signature{Slot: r.slot, At: r.signedAt})
+		}
+	}
+	if !slices.ContainsFunc(w.chain.log, (*chainTx).outside) {
+		opts.Uses = nodes{w: w}.uses(&node{}, 0, uint64(w.chain.final()))
+	}
+	report, err := check.Run(context.Background(), w.book, opts)
+	o.check(err)
+	for _, p := range report.Problems {
+		w.breaks("%s", p)
 	}
 }
 

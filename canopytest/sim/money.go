@@ -43,7 +43,9 @@ func (o *oracle) signed(t *task, slot string, digest [32]byte) {
 	w.note("%s: signs %s", t, r)
 	t.unfrozen = false
 	t.signed = append(t.signed, r)
-	r.signed = true
+	if !r.signed {
+		r.signed, r.signedAt = true, w.now
+	}
 }
 
 // authorization is what r should have signed, laid out by canopytest.

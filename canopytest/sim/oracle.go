@@ -63,6 +63,7 @@ type record struct {
 	outcomeAt  time.Time
 	outcomeGen int // how often the machine's clock was set then
 	signed     bool
+	signedAt   time.Time
 	released   bool
 	spent      time.Time // as recorded
 	tx         *chainTx  // that moved it, in the chain as it stands
@@ -208,8 +209,9 @@ func (o *oracle) judge(t *task, q *ledger.Request, e ledger.Entry, r *record) {
 		w.breaks("I4: the slot of %s is not one of this payment", r)
 	case frozen:
 		w.breaks("I11: %s is authorized while %s is frozen", r, r.agent)
-	case q.Now.Sub(w.now).Abs() > 90*time.Second || own.Sub(w.now).Abs() > 90*time.Second:
-		w.breaks("F20: %s is authorized by a clock that is %v off", r, max(q.Now.Sub(w.now).Abs(), own.Sub(w.now).Abs()))
+	case q.Now.Sub(w.now) > 90*time.Second || own.Sub(w.now) > 90*time.Second:
+		// A clock that is behind, and not behind what the ledger has seen, frees nothing.
+		w.breaks("F20: %s is authorized by a clock that is %v ahead", r, max(q.Now.Sub(w.now), own.Sub(w.now)))
 	}
 	o.approval(e, r)
 	o.once(t, q, e, r)

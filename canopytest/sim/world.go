@@ -224,6 +224,7 @@ func (w *world) rest() {
 	w.oracle.windows()
 	w.oracle.verify()
 	w.oracle.rested()
+	w.oracle.audit()
 }
 
 // report writes what broke and what led to it.

@@ -88,6 +88,12 @@ func (k *caps) payment(e *ledger.Entry, events []ledger.Event) {
 	k.count(p)
 }
 
+// slack is how much earlier than its record a hold is taken to have ended. An
+// operator who acknowledges clocks may set the ledger's time back by as much as
+// clocks may differ, and a payment that was authorized after the record then
+// has an instant before it.
+const slack = 2 * ledger.MaxSkew
+
 // lasts tells until when e counts.
 func (p *counted) lasts(e *ledger.Entry, events []ledger.Event) {
 	_, p.open, _ = e.CountedUntil()
@@ -99,8 +105,8 @@ func (p *counted) lasts(e *ledger.Entry, events []ledger.Event) {
 	for i := range events {
 		ev := &events[i]
 		if ev.From.Live() && (ev.To == ledger.Settled || ev.To.Freed()) {
-			p.ended = ev.At
-			if !e.Watched && e.ValidBefore.Before(ev.At) {
+			p.ended = ev.At.Add(-slack)
+			if !e.Watched && e.ValidBefore.Before(p.ended) {
 				p.ended = e.ValidBefore
 			}
 		}

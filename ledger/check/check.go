@@ -39,12 +39,12 @@ type Options struct {
 	Uses []payment.Settlement
 
 	// NoEvents leaves out the chains of events, for a store that just verified
-	// them itself. When a hold ended is then not known, and caps are counted
-	// as if it had ended at once.
+	// them itself, but for the payments that ended without money.
 	NoEvents bool
 }
 
-// Signature is one signature that left a signer.
+// Signature is one signature that left a signer, at an instant by a clock that
+// may differ from the ledger's as clocks may.
 type Signature struct {
 	Slot string // payment.Slot.String of what was signed for
 	At   time.Time

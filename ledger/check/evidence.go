@@ -43,7 +43,7 @@ func newEvidence(o Options) *evidence {
 func (v *evidence) payment(c *checking, e *ledger.Entry) {
 	slot := e.Slot.String()
 	if at, ok := v.signed[slot]; ok {
-		if at.Before(e.AuthorizedAt) {
+		if at.Before(e.AuthorizedAt.Add(-ledger.MaxSkew)) {
 			c.found(e, "I3: it was signed at %s, before it was committed", stamp(at))
 		}
 		delete(v.signed, slot)

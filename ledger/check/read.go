@@ -103,8 +103,8 @@ func entries(ctx context.Context, s ledger.Store, put func(*batch) bool) {
 func (b *batch) read(ctx context.Context, s ledger.Store, without bool) {
 	defer close(b.done)
 	for i := range b.list {
-		if without {
-			return
+		if without && !b.list[i].entry.State.Freed() {
+			continue
 		}
 		events, err := s.Events(ctx, b.list[i].entry.ID)
 		if err != nil {
