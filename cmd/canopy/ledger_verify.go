@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/ledger/check"
 )
 
 // verified is what ledger verify prints.
@@ -19,11 +20,11 @@ type verified struct {
 func (a *app) ledgerVerifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "verify",
-		Short:   "Read everything and check the chains, the sums and the indexes",
+		Short:   "Read everything and check the chains, the sums, the indexes and the caps",
 		Example: "  canopy ledger verify --json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := a.store()
+			f, s, err := a.fileAndStore()
 			if err != nil {
 				return err
 			}
@@ -35,6 +36,13 @@ func (a *app) ledgerVerifyCommand() *cobra.Command {
 			r, err := v.Verify(c.Context())
 			if err != nil {
 				return err
+			}
+			if len(r.Problems) == 0 {
+				more, err := check.Run(c.Context(), s, check.Options{Policy: f.Policy, NoEvents: true})
+				if err != nil {
+					return err
+				}
+				r.Problems = more.Problems
 			}
 			if len(r.Problems) > 0 {
 				a.code = codeFailed

@@ -111,6 +111,9 @@ func (b *batch) read(ctx context.Context, s ledger.Store, without bool) {
 			b.list, b.err = b.list[:i], err
 			return
 		}
+		if v := b.list[i].entry.Version; int64(len(events)) > v {
+			events = events[:v] // it moved on since it was read
+		}
 		b.list[i].events = events
 	}
 }
