@@ -24,7 +24,11 @@ func (w *world) happen() {
 	case n < 640:
 		w.wait()
 	case n < 760:
-		w.hosts[w.rng.IntN(len(w.hosts))].strike()
+		if i := w.rng.IntN(len(w.hosts) + 1); i < len(w.hosts) {
+			w.hosts[i].strike()
+		} else {
+			w.facilitator.strike()
+		}
 	case n < 850:
 		w.rule()
 	case n < 870:
@@ -73,6 +77,9 @@ type want struct {
 	method, url string
 	body        string
 	key         string
+
+	to     payment.Address // of a direct transfer, which has no URL
+	amount payment.USD
 }
 
 // call has a program call its client: for something new, or for what it asked
@@ -97,12 +104,22 @@ func (w *world) call() {
 		case 1:
 			q.key = w.newKey(q)
 		}
+	} else if w.chance(5) {
+		q = w.transferWant()
 	} else {
 		q = w.want()
 	}
 	p.wants = append(p.wants, q)
 	if len(p.wants) > 6 {
 		p.wants = p.wants[1:]
+	}
+	if q.isTransfer() {
+		if id := w.someTransfer(p.agent); id != "" && w.chance(3) {
+			w.spawn(p, "resume", func(t *task) { w.resume(t, id) })
+			return
+		}
+		w.spawn(p, "pay", func(t *task) { w.pay(t, q) })
+		return
 	}
 	var opts []canopy.Option
 	if q.key != "" {
@@ -148,6 +165,9 @@ func (w *world) want() want {
 func (w *world) newKey(q want) string {
 	if w.chance(20) {
 		return fmt.Sprintf("key-%d", w.rng.IntN(5))
+	}
+	if q.isTransfer() {
+		return fmt.Sprintf("pay-%s-%d-%d", q.to, q.amount, w.rng.IntN(3))
 	}
 	return fmt.Sprintf("key-%s-%d", path.Base(q.url)+q.method+q.body, w.rng.IntN(4))
 }

@@ -66,27 +66,40 @@ func (o *oracle) sent(t *task, req *http.Request, body []byte) {
 	if !paid {
 		return
 	}
+	r := o.handed(t, a, false)
+	sum := sha256.Sum256(body)
+	if r != nil && (req.Method != r.terms.Method || req.URL.Scheme+"://"+req.URL.Host != r.terms.Origin ||
+		req.URL.RequestURI() != r.terms.Target || !bytes.Equal(sum[:], r.terms.BodyDigest[:])) {
+		w.breaks("I6: %s goes with another request than the one that was judged", r)
+	}
+}
+
+// handed sees an authorization as it leaves, and returns its payment.
+func (o *oracle) handed(t *task, a canopytest.Authorization, transfer bool) *record {
+	w := o.w
 	r := o.byNonce[a.Nonce]
 	if r == nil {
 		w.breaks("I3: %s sends what was never committed", t)
-		return
+		return nil
 	}
 	want := r.authorization()
 	want.Signature = a.Signature
-	sum := sha256.Sum256(body)
 	switch {
+	case r.terms.IsTransfer() != transfer:
+		w.breaks("I6: %s is sent by another way than it was judged for", r)
 	case want.Digest(w.chain.asset) != a.Digest(w.chain.asset) || w.chain.signed[r.digest(w.chain.asset)] != string(a.Signature):
 		w.breaks("I6: the bytes that %s sends do not carry out %s", t, r)
-	case req.Method != r.terms.Method || req.URL.Scheme+"://"+req.URL.Host != r.terms.Origin || req.URL.RequestURI() != r.terms.Target ||
-		!bytes.Equal(sum[:], r.terms.BodyDigest[:]):
-		w.breaks("I6: %s goes with another request than the one that was judged", r)
 	case !t.unfrozen:
 		w.breaks("F27: %s sends %s without having read whether payments are frozen", t, r)
 	}
 	t.unfrozen = false
+	if t.last != r {
+		t.last, t.sends = r, 0
+	}
 	if t.sends++; t.sends > 3 {
 		w.breaks("F12: %s sends %s for the %dth time", t, r, t.sends)
 	}
+	return r
 }
 
 // advanced sees an Advance at the instant of its commit.

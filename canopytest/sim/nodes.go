@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/canopy-go/canopy"
@@ -111,13 +112,15 @@ func (n nodes) Finalized(ctx context.Context) (payment.Block, error) {
 	if err != nil {
 		return payment.Block{}, err
 	}
-	low := n.w.chain.final()
+	var finals []int
 	for _, x := range some {
-		low = min(low, n.w.chain.final()-x.behind)
+		finals = append(finals, n.w.chain.final()-x.behind)
 	}
-	b := n.block(some[0], low)
+	slices.Sort(finals)
+	number := finals[len(finals)-n.Sources()]
+	b := n.block(some[0], number)
 	for _, x := range some[1:] {
-		if n.block(x, low) != b {
+		if n.block(x, number) != b {
 			return payment.Block{}, errDisagree
 		}
 	}
@@ -190,11 +193,19 @@ func (n nodes) uses(x *node, first, last uint64) []payment.Settlement {
 }
 
 func (n nodes) Uses(ctx context.Context, asset payment.Asset, account payment.Address, first uint64, at payment.Block) ([]payment.Settlement, error) {
-	some, err := n.ask(ctx, "uses", 1)
+	some, err := n.ask(ctx, "uses", n.Sources())
 	if err != nil {
 		return nil, err
 	}
-	return n.uses(some[n.w.rng.IntN(len(some))], first, at.Number), nil
+	var out []payment.Settlement
+	for _, x := range some {
+		for _, s := range n.uses(x, first, at.Number) {
+			if !slices.ContainsFunc(out, s.Equal) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out, nil
 }
 
 func (n nodes) Confirm(ctx context.Context, s payment.Settlement) (bool, error) {

@@ -36,6 +36,15 @@ type keyOf struct{ agent, key string }
 type printOf struct {
 	agent, method, url string
 	body               [32]byte
+	to                 payment.Address // of a direct transfer
+	amount             payment.Units
+}
+
+func printOfTerms(agent string, t payment.Terms) printOf {
+	if t.IsTransfer() {
+		return printOf{agent: agent, to: t.Payee(), amount: t.Amount}
+	}
+	return printOf{agent: agent, method: t.Method, url: t.Origin + t.Target, body: t.BodyDigest}
 }
 
 // record is an authorized payment.
@@ -166,7 +175,7 @@ func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
 		return
 	}
 	r := &record{
-		n: len(o.all) + 1, id: e.ID, agent: e.Agent, host: e.Host, print: printOf{e.Agent, e.Terms.Method, e.Terms.Origin + e.Terms.Target, e.Terms.BodyDigest},
+		n: len(o.all) + 1, id: e.ID, agent: e.Agent, host: e.Host, print: printOfTerms(e.Agent, e.Terms),
 		terms: e.Terms, hash: e.TermsHash, cost: e.Cost, nonce: e.Slot.NonceID, slot: e.Slot.String(),
 		authorized: e.AuthorizedAt, validBefore: e.ValidBefore, watched: e.Watched, owner: t.p,
 		state: e.State, version: e.Version,
@@ -267,7 +276,17 @@ func (o *oracle) once(t *task, q *ledger.Request, e ledger.Entry, r *record) {
 	if a := o.asked[e.ApprovalID]; a != nil && a.want.key != "" && a.want.key == q.Key {
 		return // the key is that of a payment which a person approved, and not a new one
 	}
+	transfer := r.terms.IsTransfer()
+	if transfer && e.ApprovalID != "" {
+		return // a person saw it
+	}
 	for _, other := range o.equal[r.print] {
+		if transfer && q.Key == "" && !other.released && r.authorized.Sub(other.authorized) <= w.setup.guard && r.authorized.After(other.authorized) {
+			w.breaks("F11: %s is made %v after the equal %s, and has no key", r, r.authorized.Sub(other.authorized), other)
+		}
+		if transfer && other.state != ledger.InDoubt {
+			continue
+		}
 		if other.delivered || other.released || other.outcome == 0 || other.outcome >= t.began ||
 			other.outcomeGen != w.clockGen || t.clockGen != t.p.clockGen {
 			continue

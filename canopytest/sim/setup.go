@@ -123,8 +123,13 @@ func tableOf(agent string) string {
 	return "default"
 }
 
-// newSellers are the hosts of a world.
+// newSellers are the facilitator and the hosts of a world.
 func (w *world) newSellers() {
+	w.facilitator = &seller{w: w, host: "the facilitator", manners: []manner{honest, honest}}
+	for range 1 + w.rng.IntN(4) {
+		m := []manner{dropBefore, dropAfter, sayFailed, settleSayFailed, sayUsed, pending, forge}[w.rng.IntN(7)]
+		w.facilitator.manners = append(w.facilitator.manners, m)
+	}
 	for i, name := range []string{"alpha", "beta", "gamma", "delta"} {
 		s := &seller{w: w, host: name + ".example", to: canopytest.Address(name), price: payment.USD(3+w.rng.IntN(30)) * payment.Cent}
 		s.valid = []time.Duration{20, 60, 60, 300, 3600}[w.rng.IntN(5)] * time.Second

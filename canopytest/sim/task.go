@@ -29,8 +29,9 @@ type task struct {
 
 	unfrozen bool // it read that nothing is frozen, and has neither signed nor sent since
 	signed   []*record
-	sends    int  // of authorizations
-	bent     bool // its rail or its signer misbehaves
+	last     *record // that it sent
+	sends    int     // of that
+	bent     bool    // its rail or its signer misbehaves
 }
 
 type taskKey struct{}

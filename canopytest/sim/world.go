@@ -42,11 +42,13 @@ type world struct {
 	nodes    []*node
 	sellers  map[string]*seller
 	hosts    []*seller
-	procs    []*proc
-	owners   map[string]*proc
-	freezes  map[string]time.Time // agent to when its operator lets it go
-	asked    []*asking            // approvals that wait for a person
-	oracle   *oracle
+
+	facilitator *seller // of direct transfers
+	procs       []*proc
+	owners      map[string]*proc
+	freezes     map[string]time.Time // agent to when its operator lets it go
+	asked       []*asking            // approvals that wait for a person
+	oracle      *oracle
 
 	trace []string // the last things that happened, a ring
 	seen  int
