@@ -44,7 +44,9 @@ type Reconciler interface {
 	BlockAt(ctx context.Context, t time.Time, at payment.Block) (uint64, error)
 
 	// Uses are all uses and cancellations of the account's authorizations of
-	// asset in the blocks from first to at, as one node tells them.
+	// asset in the blocks from first to at that any node shows, each as often
+	// as nodes show it differently. It is an error where fewer than Sources
+	// tell: what one leaves out another has.
 	Uses(ctx context.Context, asset Asset, account Address, first uint64, at payment.Block) ([]payment.Settlement, error)
 
 	// Confirm reports whether what Uses told is what all nodes show. It is an
@@ -54,7 +56,9 @@ type Reconciler interface {
 
 // ForeignUse is what is done where the chain shows that our key authorized
 // something that this ledger never signed: the key is somewhere else too, or
-// another ledger is, and no cap of this one holds for it.
+// another ledger is, and no cap of this one holds for it. What may have been
+// signed before the ledger's first look, eleven minutes after it at the latest,
+// is logged and reported either way.
 type ForeignUse uint8
 
 // What can be done.

@@ -129,6 +129,7 @@ func killAfter(t *testing.T, n int64, late bool) bool {
 		canopytest.Nth(3, canopytest.DropBeforeSettling()), canopytest.Nth(4, canopytest.DropAfterSettling()))
 	moved, unused, cancelled := w.doubt(url), w.doubt(url+"2"), w.doubt(url+"3")
 	must(t, w.chain.Cancel(w.chain.Dollar(), w.client.Address(), w.state(cancelled, ledger.InDoubt).Slot.NonceID))
+	w.clock.Advance(11 * time.Minute) // nothing of before the first look is valid any more
 	stranger := [32]byte{1, 2, 3}
 	must(t, w.chain.Cancel(w.chain.Dollar(), w.client.Address(), stranger))
 	w.clock.Advance(2 * time.Minute)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -59,13 +58,10 @@ func (r *round) ours(id ChainID) []account {
 // account settles entries, whose slots were used, and looks at all other uses
 // since the last round.
 func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k account, entries []ledger.Entry) error {
-	next, known, err := r.cursor(ctx, k)
+	from, err := r.lookedAt(ctx, k)
 	if err != nil {
 		r.out.Waiting += len(entries)
 		return err
-	}
-	if !known {
-		next = at.Number + 1 // what was before this ledger looked is not its business
 	}
 	if len(entries) > 0 {
 		first, uses, bySlot, err := r.search(ctx, rec, at, k, entries)
@@ -74,28 +70,27 @@ func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k
 			return err
 		}
 		for _, e := range entries {
-			s, shown := bySlot[e.Slot]
-			r.settle(ctx, rec, e, s, shown)
+			r.settle(ctx, rec, e, bySlot[e.Slot])
 		}
 		r.record(ctx, rec)
-		if first <= next {
-			return r.foreign(ctx, rec, k, next, uses, at.Number)
+		if from.known && first <= from.next {
+			return r.foreign(ctx, rec, k, from, uses, at)
 		}
 	}
-	for known && next <= at.Number {
+	if !from.known {
+		return r.firstLook(ctx, k, at)
+	}
+	for from.next <= at.Number {
 		to := at
-		to.Number = min(at.Number, next+sweepStep-1)
-		uses, err := rec.Uses(ctx, k.asset, k.payer, next, to)
+		to.Number = min(at.Number, from.next+sweepStep-1)
+		uses, err := rec.Uses(ctx, k.asset, k.payer, from.next, to)
 		if err != nil {
 			return err
 		}
-		if err := r.foreign(ctx, rec, k, next, uses, to.Number); err != nil {
+		if err := r.foreign(ctx, rec, k, from, uses, to); err != nil {
 			return err
 		}
-		next = to.Number + 1
-	}
-	if !known {
-		return r.moveCursor(ctx, k, at.Number)
+		from.next = to.Number + 1
 	}
 	return nil
 }
@@ -105,7 +100,7 @@ func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k
 // a use is not there: a chain that halted may catch up with blocks whose times
 // are hours old.
 func (r *round) search(ctx context.Context, rec Reconciler, at payment.Block, k account, entries []ledger.Entry) (
-	first uint64, uses []payment.Settlement, bySlot map[payment.Slot]payment.Settlement, err error,
+	first uint64, uses []payment.Settlement, bySlot map[payment.Slot][]payment.Settlement, err error,
 ) {
 	for _, margin := range searchMargins {
 		if first, err = rec.BlockAt(ctx, earliest(entries).Add(-margin), at); err != nil {
@@ -114,14 +109,13 @@ func (r *round) search(ctx context.Context, rec Reconciler, at payment.Block, k 
 		if uses, err = rec.Uses(ctx, k.asset, k.payer, first, at); err != nil {
 			return 0, nil, nil, err
 		}
-		bySlot = make(map[payment.Slot]payment.Settlement, len(uses))
+		bySlot = make(map[payment.Slot][]payment.Settlement, len(uses))
 		for _, s := range uses {
-			bySlot[s.Slot] = s
+			bySlot[s.Slot] = append(bySlot[s.Slot], s)
 		}
 		all := true
 		for i := range entries {
-			_, shown := bySlot[entries[i].Slot]
-			all = all && shown
+			all = all && len(bySlot[entries[i].Slot]) > 0
 		}
 		if all || first == 0 {
 			break
@@ -141,14 +135,16 @@ func earliest(entries []ledger.Entry) time.Time {
 	return first
 }
 
-// settle moves e, whose slot was used, by what its use moved. A cancellation,
-// and a use that does not carry out the terms, need the word of every node.
-func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, s payment.Settlement, shown bool) {
-	if !shown {
+// settle moves e, whose slot was used, by what its use moved, as nodes show it. A
+// cancellation, and a use that does not carry out the terms, need the word of
+// every node.
+func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, shown []payment.Settlement) {
+	if len(shown) == 0 {
 		r.out.Waiting++
-		r.problem(fmt.Errorf("payment %s: its slot is used, and the node does not show by what", e.ID))
+		r.problem(fmt.Errorf("payment %s: its slot is used, and no node shows by what", e.ID))
 		return
 	}
+	s := shown[max(slices.IndexFunc(shown, func(s payment.Settlement) bool { return s.CarriesOut(e.Terms) }), 0)]
 	if s.CarriesOut(e.Terms) {
 		receipt := e.Receipt
 		receipt.TxHash, receipt.Block = s.TxHash, s.Time
@@ -183,72 +179,4 @@ func orDisagree(err error) error {
 		return errors.New("not confirmed")
 	}
 	return err
-}
-
-func cursorName(k account) string {
-	return "uses/" + string(k.asset.Chain) + "/" + k.asset.Address.Lower() + "/" + k.payer.Lower()
-}
-
-// cursor is the first block that was not looked at, and false where none was.
-func (r *round) cursor(ctx context.Context, k account) (uint64, bool, error) {
-	c, ok := r.c.cfg.Store.(ledger.Cursors)
-	if !ok {
-		return 0, false, nil
-	}
-	at, known, err := c.Cursor(ctx, cursorName(k))
-	return at + 1, known, err
-}
-
-func (r *round) moveCursor(ctx context.Context, k account, to uint64) error {
-	if c, ok := r.c.cfg.Store.(ledger.Cursors); ok {
-		return c.MoveCursor(ctx, cursorName(k), to)
-	}
-	return nil
-}
-
-// foreign looks for uses from block first on that this ledger never signed,
-// acts on them, and only then records that it looked up to last.
-func (r *round) foreign(ctx context.Context, rec Reconciler, k account, first uint64, uses []payment.Settlement, last uint64) error {
-	finder, ok := r.c.cfg.Store.(ledger.SlotFinder)
-	if !ok {
-		return nil
-	}
-	var slots []payment.Slot
-	var candidates []payment.Settlement
-	for _, s := range uses {
-		if s.Block >= first && s.Block <= last {
-			slots, candidates = append(slots, s.Slot), append(candidates, s)
-		}
-	}
-	ids, err := finder.FindSlots(ctx, slots)
-	if err != nil {
-		return err
-	}
-	for i, id := range ids {
-		if id != "" {
-			continue
-		}
-		s := candidates[i]
-		if ok, err := rec.Confirm(ctx, s); err != nil || !ok {
-			return fmt.Errorf("one node shows a use of our key by %s, and others do not: %w", s.TxHash, orDisagree(err))
-		}
-		if err := r.stranger(ctx, k, s); err != nil {
-			return err
-		}
-	}
-	return r.moveCursor(ctx, k, last)
-}
-
-// stranger acts on one use of our key that is not ours.
-func (r *round) stranger(ctx context.Context, k account, s payment.Settlement) error {
-	r.out.Foreign = append(r.out.Foreign, s)
-	why := fmt.Sprintf("the key of %s authorized %s on %s outside this ledger", k.payer, s.TxHash, k.asset.Chain.Name())
-	if r.c.cfg.ForeignUse == WarnOnForeignUse {
-		r.c.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "foreign use of the key", slog.String("what", why))
-		return nil
-	}
-	if err := r.freezeAll(ctx, why); err != nil {
-		return fmt.Errorf("freezing: %w", err)
-	}
-	return nil
 }

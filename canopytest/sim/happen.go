@@ -370,7 +370,7 @@ func (w *world) stir() {
 		}
 	case n < 9:
 		w.turnNodes()
-	case w.swept && w.chance(25):
+	case !w.looked.IsZero() && w.chance(25):
 		r := w.oracle.recent(w.rng)
 		if w.chance(2) || r.tx != nil {
 			w.chain.outside(nil, false)

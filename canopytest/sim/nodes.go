@@ -241,7 +241,6 @@ func (w *world) turnNodes() {
 	if len(w.nodes) > 1 && w.chance(2) {
 		x := w.nodes[w.rng.IntN(len(w.nodes))]
 		x.down, x.lie = false, lie(w.rng.IntN(int(lies)))
-		w.blind = w.blind || x.lie == omits || x.lie == unused
 		w.note("a node lies: %d", x.lie)
 	}
 }

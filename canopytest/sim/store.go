@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/canopy-go/canopy/ledger"
@@ -201,7 +202,9 @@ func (s *store) Cursor(ctx context.Context, name string) (uint64, bool, error) {
 
 func (s *store) MoveCursor(ctx context.Context, name string, at uint64) error {
 	return s.write(ctx, "move cursor", func() error {
-		s.w.swept = true
+		if since := time.Unix(int64(at), 0); strings.HasPrefix(name, "since/") && since.After(s.w.looked) {
+			s.w.looked = since
+		}
 		return s.base.MoveCursor(context.Background(), name, at)
 	})
 }

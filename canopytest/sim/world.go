@@ -23,8 +23,7 @@ type world struct {
 	now      time.Time     // what a perfect clock would show
 	machine  time.Duration // how far the clock of the store's machine is from it
 	clockGen int           // how often it was set
-	blind    bool          // a node left uses out, which one node alone is asked for
-	swept    bool          // a sweep has begun to look for uses from elsewhere
+	looked   time.Time     // when a sweep began to look for uses from elsewhere, by its clock
 	skewed   bool          // a commit was refused since the clocks disagree
 
 	step     int

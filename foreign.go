@@ -1,0 +1,144 @@
+package canopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+const (
+	// maxBehind is how far a chain's final block may be behind our clock where
+	// the looking begins: after an older one come uses of before this ledger.
+	maxBehind = time.Hour
+
+	// beforeUs is for how long after the first look a use may be of before this
+	// ledger: as long as an authorization is valid, and clocks may differ.
+	beforeUs = 10*time.Minute + 30*time.Second
+
+	// maxContested is how many uses that not all nodes show are asked about in
+	// one round.
+	maxContested = 16
+)
+
+// looked is how far the uses of one account were looked at.
+type looked struct {
+	next  uint64    // the first block that was not
+	known bool      // false where none was
+	since time.Time // our clock at the first look; zero where a ledger does not know it
+}
+
+func cursorName(k account) string {
+	return "uses/" + string(k.asset.Chain) + "/" + k.asset.Address.Lower() + "/" + k.payer.Lower()
+}
+
+// sinceName is the cursor that stands at the instant of the first look, in
+// seconds.
+func sinceName(k account) string { return "since/" + cursorName(k) }
+
+func (r *round) lookedAt(ctx context.Context, k account) (looked, error) {
+	c, ok := r.c.cfg.Store.(ledger.Cursors)
+	if !ok {
+		return looked{}, nil
+	}
+	at, known, err := c.Cursor(ctx, cursorName(k))
+	if err != nil || !known {
+		return looked{}, err
+	}
+	out := looked{next: at + 1, known: true}
+	since, known, err := c.Cursor(ctx, sinceName(k))
+	if known {
+		out.since = time.Unix(int64(since), 0)
+	}
+	return out, err
+}
+
+// firstLook begins to look after block at: what was before this ledger looked
+// is not its business.
+func (r *round) firstLook(ctx context.Context, k account, at payment.Block) error {
+	c, ok := r.c.cfg.Store.(ledger.Cursors)
+	if !ok {
+		return nil
+	}
+	now := r.c.cfg.Now()
+	if behind := now.Sub(at.Time); behind > maxBehind {
+		return fmt.Errorf("the final block is %s behind this machine: from where on the key's uses by others count is not known yet", behind.Round(time.Second))
+	}
+	if err := c.MoveCursor(ctx, sinceName(k), uint64(max(now.Unix(), 0))); err != nil {
+		return err
+	}
+	return c.MoveCursor(ctx, cursorName(k), at.Number)
+}
+
+// foreign looks for uses that this ledger never signed, in the blocks up to
+// to that were not looked at. It acts on them, and only then records how far it
+// looked: not beyond one that only some nodes show.
+func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from looked, uses []payment.Settlement, to payment.Block) error {
+	finder, ok := r.c.cfg.Store.(ledger.SlotFinder)
+	if !ok {
+		return nil
+	}
+	var slots []payment.Slot
+	var candidates []payment.Settlement
+	for _, s := range uses {
+		if s.Block >= from.next && s.Block <= to.Number {
+			slots, candidates = append(slots, s.Slot), append(candidates, s)
+		}
+	}
+	ids, err := finder.FindSlots(ctx, slots)
+	if err != nil {
+		return err
+	}
+	last := to.Number
+	var contested []error
+	for i, id := range ids {
+		if id != "" {
+			continue
+		}
+		s := candidates[i]
+		if ok, err := rec.Confirm(ctx, s); err != nil || !ok {
+			last = min(last, s.Block-1)
+			contested = append(contested, fmt.Errorf("one node shows a use of our key by %s, and others do not: %w", s.TxHash, orDisagree(err)))
+			if len(contested) == maxContested {
+				break
+			}
+			continue
+		}
+		if err := r.stranger(ctx, k, s, early(s, from, to)); err != nil {
+			return err
+		}
+	}
+	c, ok := r.c.cfg.Store.(ledger.Cursors)
+	if ok && last >= from.next {
+		err = c.MoveCursor(ctx, cursorName(k), last)
+	}
+	return errors.Join(append(contested, err)...)
+}
+
+// early reports whether s, which is not after block to, may have been signed
+// before the first look.
+func early(s payment.Settlement, from looked, to payment.Block) bool {
+	at := s.Time
+	if at.IsZero() {
+		at = to.Time
+	}
+	return !from.since.IsZero() && at.Before(from.since.Add(beforeUs))
+}
+
+// stranger acts on one use of our key that is not ours.
+func (r *round) stranger(ctx context.Context, k account, s payment.Settlement, early bool) error {
+	r.out.Foreign = append(r.out.Foreign, s)
+	why := fmt.Sprintf("the key of %s authorized %s on %s outside this ledger", k.payer, s.TxHash, k.asset.Chain.Name())
+	if early || r.c.cfg.ForeignUse == WarnOnForeignUse {
+		r.c.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "foreign use of the key", slog.String("what", why), slog.Bool("early", early))
+		return nil
+	}
+	if err := r.freezeAll(ctx, why); err != nil {
+		return fmt.Errorf("freezing: %w", err)
+	}
+	return nil
+}
