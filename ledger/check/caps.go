@@ -19,7 +19,6 @@ type caps struct {
 	windows []scopeWindow // that any cap of the policy has
 	sums    map[ledger.CounterKey]*sum
 	late    queue[*counted] // authorized later than they were made, by when
-	now     time.Time
 }
 
 type scopeWindow struct {
