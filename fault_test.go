@@ -69,6 +69,26 @@ func TestF5_ResponseLostAfterSettling(t *testing.T) {
 	}
 }
 
+// The key of such a retry stands for the payment for good; a key that comes
+// after the duplicate window is that of a new purchase.
+func TestF5_KeyAnsweredByAnother(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, setup{})
+		_, url := w.sells(dime, canopytest.First(canopytest.DropAfterSettling()))
+		id := w.doubt(url, canopy.WithKey("a"))
+		for range 3 {
+			w.clock.Advance(time.Second)
+			if again := as[*canopy.PaidError](t, w.get(url, canopy.WithKey("b")).err); again.Result.PaymentID != id {
+				t.Errorf("the retry is %+v, want the payment %s", again, id)
+			}
+			w.clock.Advance(time.Hour)
+		}
+		w.signed(1)
+		w.bought(w.get(url, canopy.WithKey("c")))
+		w.spent(2 * dime)
+	})
+}
+
 // The same with a seller that knows a payment by its identifier: the retry gets
 // what was bought.
 func TestF5_ResponseLostIsServedAgainByIdentifier(t *testing.T) {

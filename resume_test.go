@@ -12,6 +12,7 @@ import (
 	"github.com/canopy-go/canopy/canopytest"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 	"github.com/canopy-go/canopy/signer"
 	"github.com/canopy-go/canopy/x402"
 )
@@ -58,6 +59,40 @@ func TestPayApproval(t *testing.T) {
 			w.once(6 * payment.Dollar)
 			if r, err := w.client.Resume(t.Context(), p.PaymentID); err != nil || r.Status != canopy.Allowed || r.TxHash == "" {
 				t.Errorf("once more: %+v, %v", r, err)
+			}
+			w.once(6 * payment.Dollar)
+		})
+	}
+}
+
+// The policy changed after a transfer was approved, and it was paid on the new
+// terms: the one that was approved is not paid as well.
+func TestResumeReplaced(t *testing.T) {
+	for _, key := range []string{"", "k"} {
+		bubbleSub(t, "key "+key, func(t *testing.T) {
+			var cfg canopy.Config
+			w := newTransfers(t, setup{config: func(_ *world, c *canopy.Config) { cfg = *c }}, canopytest.FacilitatorConfig{})
+			lunch := dollars(6*payment.Dollar, key)
+			p, err := w.client.Pay(t.Context(), lunch)
+			must(t, err)
+			w.rule(p.ApprovalID, true)
+			changed := strings.Replace(openPolicy, `approve_above = "$5"`, "approve_above = \"$8\"\nmax_validity = \"2m\"", 1)
+			cfg.Policy, err = policy.Parse("test", []byte(changed))
+			must(t, err)
+			next, err := canopy.New(cfg)
+			must(t, err)
+			r, err := next.Pay(t.Context(), lunch)
+			if err != nil || r.Status != canopy.Allowed || r.PaymentID == p.PaymentID {
+				t.Fatalf("on new terms: %+v, %v", r, err)
+			}
+			for _, c := range []*canopy.Client{next, w.client} {
+				if r, err := c.Resume(t.Context(), p.PaymentID); err != nil || r.Status != canopy.Denied || r.Code != "approval_expired" {
+					t.Errorf("the one that was approved: %+v, %v", r, err)
+				}
+				r, err := c.Pay(t.Context(), lunch)
+				if key == "" && r.Code != "duplicate" || key != "" && r.PaymentID == p.PaymentID || err != nil {
+					t.Errorf("an equal call: %+v, %v", r, err)
+				}
 			}
 			w.once(6 * payment.Dollar)
 		})

@@ -284,6 +284,26 @@ func TestPayKeys(t *testing.T) {
 	})
 }
 
+// A key that the payment of another key answered stands for it: it is not paid
+// under that key when it is asked for again.
+func TestPayKeyAnsweredByAnother(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newTransfers(t, setup{}, canopytest.FacilitatorConfig{Missteps: []canopytest.Misstep{canopytest.RefuseAfter}})
+		id := w.payDoubt(dollars(dime, "a")).Result.PaymentID
+		w.clock.Advance(time.Second)
+		for range 3 {
+			if r := w.pay(dollars(dime, "b")); r.PaymentID != id {
+				t.Errorf("paid as %s, want the answer of %s", r.PaymentID, id)
+			}
+			w.clock.Advance(time.Hour)
+		}
+		w.once(dime)
+		w.pay(dollars(dime, "c")) // never answered by it
+		w.spent(2 * dime)
+		w.sound()
+	})
+}
+
 // An equal transfer in doubt answers one without a key, or with a new one, with
 // the same bytes while they are valid; dead and released, it is paid anew.
 func TestPayGuard(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 // an equal call is not resolved; then one that is approved on these terms; then
 // one that a call which waited with this one carried out; then one that waits
 // for a person. A call that is denied joins none of the last
-// two: denied beats pending.
+// two: denied beats pending. Where it joins under a key of its own, that key
+// stands for the payment from then on.
 func (s *reserving) answer() (*Entry, Join, error) {
 	if s.r.Only != "" {
 		return s.only()
@@ -24,8 +25,14 @@ func (s *reserving) answer() (*Entry, Join, error) {
 		return e, 0, err
 	}
 	if s.r.Key != "" {
-		if e, why, err := s.keyed(); e != nil || err != nil {
+		e, why, err := s.keyed()
+		switch {
+		case err != nil || why != 0:
 			return e, why, err
+		case e != nil && e.State == PendingApproval:
+			return nil, 0, nil // denied, and what waits under the key goes on waiting
+		case e != nil:
+			return e, 0, nil
 		}
 	}
 	equal, err := s.tx.Unresolved(s.r.Payment.Agent, s.r.Fingerprint, s.now)
@@ -55,6 +62,8 @@ func (s *reserving) answer() (*Entry, Join, error) {
 			pending = first(pending, e)
 		case e.TermsHash == s.hash:
 			approved = first(approved, e)
+		case e.Terms.IsTransfer():
+			s.outdated = append(s.outdated, e)
 		}
 	}
 	switch {
@@ -65,7 +74,7 @@ func (s *reserving) answer() (*Entry, Join, error) {
 	case pending != nil && s.verdict.Status != payment.Denied:
 		return pending, JoinEqual, nil
 	}
-	return nil, 0, s.duplicate()
+	return nil, 0, s.duplicate(s.r.Key)
 }
 
 // only is answer for a call that names the payment it carries out.
@@ -87,9 +96,33 @@ func (s *reserving) only() (*Entry, Join, error) {
 		}
 	}
 	if e.State == Approved && e.TermsHash == s.hash {
-		return e, 0, nil
+		return e, 0, s.alone(e)
 	}
 	return e, JoinItself, nil
+}
+
+// alone denies where a transfer equal to e, which the call names, is not
+// resolved or was made within the duplicate window, and nothing but a key could
+// tell them apart. Equal ones that were approved on other terms are outdated.
+func (s *reserving) alone(e *Entry) error {
+	if !e.Terms.IsTransfer() || s.frozen {
+		return nil
+	}
+	equal, err := s.tx.Unresolved(e.Agent, e.Fingerprint, s.now)
+	if err != nil {
+		return err
+	}
+	for _, o := range equal {
+		switch {
+		case o.ID == e.ID || apart(o.Key, e.Key):
+		case o.State == Approved && o.TermsHash != s.hash:
+			s.outdated = append(s.outdated, o)
+		case e.Key == "" && s.guards(o):
+			s.deny(CodeDuplicate, fmt.Sprintf("Payment %s of the same is not resolved: give a key to pay again", o.ID), o.SafeAfter())
+			return nil
+		}
+	}
+	return s.duplicate(e.Key)
 }
 
 func first(have, e *Entry) *Entry {
@@ -103,7 +136,8 @@ func (s *reserving) waits(e *Entry) bool {
 	return e.State == PendingApproval || e.State == Approved
 }
 
-// keyed is answer for a key that is held.
+// keyed is answer for a key that stands for a payment. One that waits for a
+// person while this call is denied comes without a reason to join.
 func (s *reserving) keyed() (*Entry, Join, error) {
 	e, err := s.tx.Keyed(s.r.Payment.Agent, s.r.Key)
 	if err != nil || e == nil {
@@ -120,10 +154,10 @@ func (s *reserving) keyed() (*Entry, Join, error) {
 	case e.State == Approved && e.TermsHash == s.hash:
 		return e, 0, nil
 	case e.State == Approved:
-		s.outdated = e // the seller's terms changed: a new decision
+		s.holder = e // the seller's terms changed: a new decision
 		return nil, 0, nil
 	case e.State == PendingApproval && s.verdict.Status == payment.Denied:
-		return nil, 0, nil
+		return e, 0, nil
 	}
 	return e, JoinKey, nil
 }
@@ -183,9 +217,9 @@ func (s *reserving) waited(e *Entry) bool {
 }
 
 // duplicate denies a transfer without a key that equals a recent one.
-func (s *reserving) duplicate() error {
+func (s *reserving) duplicate(key string) error {
 	window := s.verdict.DuplicateWindow
-	if s.r.Key != "" || !s.r.Payment.Terms.IsTransfer() || window <= 0 {
+	if key != "" || !s.r.Payment.Terms.IsTransfer() || window <= 0 {
 		return nil
 	}
 	e, err := s.tx.LastTransfer(s.r.Payment.Agent, s.r.Fingerprint)
@@ -208,14 +242,15 @@ func (s *reserving) lapse(e *Entry) (*Entry, error) {
 	if s.now.Before(a.ExpiresAt) {
 		return e, nil
 	}
-	if err := lapse(s.tx, e, a, s.now); err != nil {
+	if err := lapse(s.tx, e, a, ByRecovery, "", s.now); err != nil {
 		return nil, err
 	}
 	return nil, s.saw()
 }
 
-// lapse records that an approval has expired.
-func lapse(tx Tx, e *Entry, a *Approval, now time.Time) error {
+// lapse records that an approval is over: it has expired, or another payment,
+// which may be "", stands in the place of its own.
+func lapse(tx Tx, e *Entry, a *Approval, by Actor, other payment.ID, now time.Time) error {
 	expired := *a
 	expired.Status = ApprovalLapsed
 	expired.Version++
@@ -227,5 +262,6 @@ func lapse(tx Tx, e *Entry, a *Approval, now time.Time) error {
 	n.Version++
 	r := newRecord(128)
 	r.text("approval", string(a.ID))
-	return tx.Update(&n, newEvent(&n, e.State, ByRecovery, now, r.done()))
+	r.text("replaced_by", string(other))
+	return tx.Update(&n, newEvent(&n, e.State, by, now, r.done()))
 }

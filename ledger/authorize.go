@@ -78,10 +78,8 @@ func (s *reserving) authorize(approved *Entry, before time.Time) (*Entry, error)
 	}
 	used.UsedAt = s.now
 	used.Version++
-	if s.outdated != nil && e.Key == s.r.Key {
-		if err := s.moveKey(e.ID); err != nil {
-			return nil, err
-		}
+	if err := s.replace(e); err != nil {
+		return nil, err
 	}
 	if err := s.tx.Update(e, s.env.Scratch.record(e, from, s.now, time.Time{})); err != nil {
 		return nil, err

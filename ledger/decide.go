@@ -33,7 +33,7 @@ func DecideTx(tx Tx, d Decision, env Env) (*Approval, error) {
 	}
 	if a.Status == ApprovalPending || a.Status == ApprovalGranted && a.UsedAt.IsZero() {
 		if !now.Before(a.ExpiresAt) {
-			if err := lapse(tx, e, a, now); err != nil {
+			if err := lapse(tx, e, a, ByRecovery, "", now); err != nil {
 				return nil, err
 			}
 			expired := a.at(now)

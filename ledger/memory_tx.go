@@ -16,6 +16,7 @@ type memoryTx struct {
 	order     []*row // by first commit
 	shelf     shelf
 	keys      map[keyName]*row
+	shared    map[keyName]*row
 	equal     map[callName][]*row   // those with an AnswersUntil
 	transfers map[callName][]*row   // authorized direct transfers
 	slots     map[string]*row       // live ones
@@ -49,6 +50,7 @@ func (t *memoryTx) init() {
 	t.freezes = map[string]string{}
 	t.entries = map[payment.ID]*row{}
 	t.keys = map[keyName]*row{}
+	t.shared = map[keyName]*row{}
 	t.equal = map[callName][]*row{}
 	t.transfers = map[callName][]*row{}
 	t.slots = map[string]*row{}
@@ -96,7 +98,20 @@ func (t *memoryTx) Keyed(agent, key string) (*Entry, error) {
 	if r, ok := t.keys[keyName{agent, key}]; ok {
 		return r.e, nil
 	}
+	if r, ok := t.shared[keyName{agent, key}]; ok && !r.e.State.Freed() {
+		return r.e, nil
+	}
 	return nil, nil
+}
+
+// ShareKey is that of EntryTx.
+func (t *memoryTx) ShareKey(agent, key string, id payment.ID) error {
+	r, ok := t.entries[id]
+	if !ok {
+		return ErrNotFound
+	}
+	t.shared[keyName{agent, key}] = r
+	return nil
 }
 
 // Unresolved is that of EntryTx.

@@ -57,6 +57,9 @@ func ReserveTx(tx Tx, r *Request, env Env) (*Entry, []policy.Use, error) {
 		return nil, nil, err
 	}
 	if why != 0 {
+		if err := s.share(earlier, why); err != nil {
+			return nil, nil, err
+		}
 		return earlier, nil, &JoinedError{ID: earlier.ID, Why: why}
 	}
 	if earlier != nil {
@@ -82,10 +85,14 @@ type reserving struct {
 	hash  payment.Hash
 	facts policy.Facts
 
-	verdict  policy.Verdict
-	frozen   bool
-	count    *counting
-	outdated *Entry // holds the key, but was approved on other terms
+	verdict policy.Verdict
+	frozen  bool
+	count   *counting
+
+	// Approved on other terms than these: what the key stands for, or nil, and
+	// equal transfers. They end where this payment takes their place.
+	holder   *Entry
+	outdated []*Entry
 }
 
 // check refuses what no store should see.
@@ -286,11 +293,11 @@ func (s *reserving) describe(e *Entry) {
 
 // insert stores a new payment, and its approval if there is one.
 func (s *reserving) insert(e *Entry, a *Approval) (*Entry, error) {
-	if s.outdated != nil && e.HoldsKey() {
+	if e.State != Denied && (s.holder != nil || s.outdated != nil) {
 		if _, err := s.tx.Entry(e.ID); err == nil {
 			return nil, ErrTaken
 		}
-		if err := s.moveKey(e.ID); err != nil {
+		if err := s.replace(e); err != nil {
 			return nil, err
 		}
 	}
@@ -312,17 +319,4 @@ func (s *reserving) insert(e *Entry, a *Approval) (*Entry, error) {
 func (s *reserving) saw() error {
 	s.seen.At = s.now
 	return s.tx.SetSeen(s.seen)
-}
-
-// moveKey takes the key from a payment that was approved on terms which the
-// seller no longer offers, for the new decision to hold.
-func (s *reserving) moveKey(to payment.ID) error {
-	e := *s.outdated
-	e.Key = ""
-	e.Version++
-	r := newRecord(192)
-	r.text("key_moved_to", string(to))
-	rest := e.rest()
-	r.hash("rest", &rest)
-	return s.tx.Update(&e, newEvent(&e, e.State, ByClient, s.now, r.done()))
 }

@@ -62,9 +62,14 @@ type EntryTx interface {
 	// Entry is one payment, or ErrNotFound. Index: the primary key.
 	Entry(id payment.ID) (*Entry, error)
 
-	// Keyed is the payment that holds the key, or nil. Index: unique on
-	// (agent, key) where Entry.HoldsKey.
+	// Keyed is the payment that the key stands for, or nil: the one that holds
+	// it, else the one that ShareKey named last, unless that is Freed. Index:
+	// unique on (agent, key) where Entry.HoldsKey.
 	Keyed(agent, key string) (*Entry, error)
+
+	// ShareKey makes the key stand for a payment of the agent that does not
+	// hold it. It is kept as long as the payment is. Index: (agent, key).
+	ShareKey(agent, key string, id payment.ID) error
 
 	// Unresolved are the agent's payments with this fingerprint that may
 	// answer an equal call at now: Entry.AnswersUntil is after now. Usually

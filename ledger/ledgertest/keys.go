@@ -111,8 +111,12 @@ func testEqualCalls(w *world) {
 			continue
 		}
 		w.join(w.fetch(p, key(tt.second), asks()), first.ID, ledger.JoinEqual)
-		w.join(w.fetch(p, key(tt.second)), first.ID, ledger.JoinEqual)                                // also where it would be allowed now
-		w.join(w.fetch(p, key(tt.second), asks(), usd(9*payment.Dollar)), first.ID, ledger.JoinEqual) // and on other terms
+		again := ledger.JoinEqual
+		if tt.second != "" {
+			again = ledger.JoinKey // from now on
+		}
+		w.join(w.fetch(p, key(tt.second)), first.ID, again)                                // also where it would be allowed now
+		w.join(w.fetch(p, key(tt.second), asks(), usd(9*payment.Dollar)), first.ID, again) // and on other terms
 		// Denied beats pending; others join nothing.
 		w.deny(w.fetch(p, func(r *ledger.Request) { r.Verdict = denied(r.Verdict) }), "host_denied")
 		w.ask(w.fetch(p, agent("other"), asks()))
@@ -184,7 +188,8 @@ func testGuard(w *world) {
 	w.clock.Advance(time.Second)
 	w.join(w.pay(key("two")), t.ID, ledger.JoinGuard)
 	w.move(t, ledger.Claimed, ledger.ByClient)
-	w.allow(w.pay(key("two")))
+	w.join(w.pay(key("two")), t.ID, ledger.JoinKey) // it was answered
+	w.allow(w.pay(key("three")))
 	w.verify()
 }
 
@@ -243,25 +248,50 @@ func testDuplicateTransfer(w *world) {
 	w.verify()
 }
 
-// testKeyBack has the seller go back to the terms that were allowed first: the
-// key goes back to their payment, and is taken from the second.
-func testKeyBack(w *world) {
-	call := func(u payment.USD, opts ...with) ledger.Request {
-		return w.fetch(append([]with{path("/back"), usd(u), asks()}, opts...)...)
+// testSharedKeys answers calls under keys of their own by a payment that has
+// another key or none: from then on those keys stand for it.
+func testSharedKeys(w *world) {
+	for name, call := range map[string]func(...with) ledger.Request{"fetch": w.fetch, "transfer": w.pay} {
+		k := func(s string) with { return key(name + " " + s) }
+		e := w.move(w.allow(call(k("a"))), ledger.InDoubt, ledger.ByClient)
+		w.clock.Advance(time.Second)
+		w.join(call(k("b")), e.ID, ledger.JoinGuard)
+		w.join(call(k("b")), e.ID, ledger.JoinKey)
+		w.fails(call(k("b"), usd(7), func(r *ledger.Request) { r.Fingerprint = payment.Hash{7} }), ledger.ErrKeyConflict)
+		e = w.move(e, ledger.Claimed, ledger.ByClient, delivered)
+		w.join(call(k("b")), e.ID, ledger.JoinKey)
+		w.allow(call(k("b"), agent("other"))) // another agent's key is another key
+		w.until(e.SafeAfter().Add(90 * 24 * time.Hour))
+		w.join(call(k("b")), e.ID, ledger.JoinKey)
+		w.allow(call(k("c"))) // never answered by it
+
+		// Free again with the payment, and then held by another.
+		e = w.move(w.allow(call(k("d"), usd(2*payment.Dollar))), ledger.InDoubt, ledger.ByClient)
+		w.clock.Advance(time.Second)
+		w.join(call(k("e"), usd(2*payment.Dollar)), e.ID, ledger.JoinGuard)
+		w.move(e, ledger.ExpiredUnused, ledger.ByChain)
+		next := w.allow(call(k("e"), usd(2*payment.Dollar)))
+		w.join(call(k("e"), usd(2*payment.Dollar)), next.ID, ledger.JoinKey)
 	}
-	first := w.ask(call(payment.Dollar, key("k")))
-	w.decide(first, true)
-	second := w.ask(call(2*payment.Dollar, key("k")))
-	w.decide(second, true)
-	if e := w.entry(first.ID); e.Key != "" {
-		w.Errorf("the first payment still has the key %q", e.Key)
+
+	// One that waits for a person, paid by the call that has no key.
+	waits := w.ask(w.fetch(path("/waits"), asks()))
+	w.join(w.fetch(path("/waits"), asks(), key("w")), waits.ID, ledger.JoinEqual)
+	w.decide(waits, true)
+	if e := w.allow(w.fetch(path("/waits"))); e.ID != waits.ID || e.Key != "" {
+		w.Errorf("carried out %s with the key %q, want %s", e.ID, e.Key, waits.ID)
 	}
-	if e := w.allow(call(payment.Dollar, key("k"))); e.ID != first.ID || e.Key != "k" {
-		w.Errorf("carried out %s with the key %q, want %s", e.ID, e.Key, first.ID)
-	}
-	if e := w.want(w.entry(second.ID), ledger.Approved); e.Key != "" {
-		w.Errorf("the second payment still has the key %q", e.Key)
-	}
-	w.join(call(2*payment.Dollar, key("k")), first.ID, ledger.JoinKey)
+	w.move(w.entry(waits.ID), ledger.Claimed, ledger.ByClient, delivered)
+	w.clock.Advance(2 * time.Hour)
+	w.join(w.fetch(path("/waits"), key("w")), waits.ID, ledger.JoinKey)
+
+	// What the key stood for ends: the approval is not used on top of the answer.
+	old := w.ask(w.fetch(path("/old"), key("o"), asks()))
+	w.decide(old, true)
+	doubt := w.move(w.allow(w.fetch(path("/old"), key("p"))), ledger.InDoubt, ledger.ByClient)
+	w.clock.Advance(time.Second)
+	w.join(w.fetch(path("/old"), key("o"), usd(2*payment.Dollar)), doubt.ID, ledger.JoinGuard)
+	w.replaced(old)
+	w.join(w.fetch(path("/old"), key("o")), doubt.ID, ledger.JoinKey)
 	w.verify()
 }

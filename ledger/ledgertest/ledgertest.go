@@ -66,6 +66,8 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"ApprovalBlocked", testApprovalBlocked},
 		{"ApprovalCost", testApprovalCost},
 		{"KeyBack", testKeyBack},
+		{"TransferReplaced", testTransferReplaced},
+		{"SharedKeys", testSharedKeys},
 		{"MaxPending", testMaxPending},
 		{"Validity", testValidity},
 		{"Slots", testSlots},

@@ -13,8 +13,9 @@ import (
 // end to end. It shares no counting code with package ledger, and decides from
 // the rules of package ledger alone.
 type model struct {
-	now  time.Time // of the ledger
-	list []*modelPayment
+	now    time.Time // of the ledger
+	list   []*modelPayment
+	shared map[[2]string]*modelPayment // by agent and key
 }
 
 type modelPayment struct {
@@ -90,13 +91,28 @@ func (m *model) reserve(r ledger.Request) decision {
 	cost, terms, v := r.Payment.Terms.Cost(), r.Payment.Terms.Hash(), r.Verdict
 	var approved, pending *modelPayment
 	asks := func(p *modelPayment) bool { return p.State == ledger.PendingApproval || p.State == ledger.Approved }
-	takesKey := false
+	takesKey, own := false, false
 	list := m.live()
 	var holder *modelPayment
 	for _, p := range list {
 		if r.Key != "" && p.Agent == r.Payment.Agent && p.Key == r.Key && !p.State.Freed() {
 			holder = p
 		}
+	}
+	if p := m.shared[[2]string{r.Payment.Agent, r.Key}]; holder == nil && p != nil && !p.State.Freed() {
+		holder = p
+	}
+	joins := func(p *modelPayment, why ledger.Join) decision {
+		if r.Key != "" && r.Key != p.Key {
+			if takesKey {
+				holder.State = ledger.ApprovalExpired
+			}
+			if m.shared == nil {
+				m.shared = map[[2]string]*modelPayment{}
+			}
+			m.shared[[2]string{p.Agent, r.Key}] = p
+		}
+		return decision{state: p.State, id: p.ID, join: why}
 	}
 	if holder != nil {
 		switch {
@@ -107,14 +123,16 @@ func (m *model) reserve(r ledger.Request) decision {
 		case holder.State == ledger.Approved:
 			takesKey = true
 		case holder.State == ledger.PendingApproval && v.Status == payment.Denied:
+			own = true
 		default:
 			return decision{state: holder.State, id: holder.ID, join: ledger.JoinKey}
 		}
 	}
-	if approved == nil {
+	var outdated []*modelPayment
+	if approved == nil && !own {
 		for _, p := range list {
 			if p.Agent == r.Payment.Agent && p.Fingerprint == r.Fingerprint && m.guards(p, r) {
-				return decision{state: p.State, id: p.ID, join: ledger.JoinGuard}
+				return joins(p, ledger.JoinGuard)
 			}
 		}
 		for _, p := range list {
@@ -127,15 +145,18 @@ func (m *model) reserve(r ledger.Request) decision {
 			if p.State == ledger.Approved && p.TermsHash == terms && approved == nil {
 				approved = p
 			}
+			if p.State == ledger.Approved && p.TermsHash != terms && p.Terms.IsTransfer() {
+				outdated = append(outdated, p)
+			}
 		}
 		for _, p := range list {
 			if approved == nil && p.Agent == r.Payment.Agent && p.Fingerprint == r.Fingerprint && p.waitedWith(m.now, r) {
-				return decision{state: p.State, id: p.ID, join: ledger.JoinEqual}
+				return joins(p, ledger.JoinEqual)
 			}
 		}
 	}
 	if approved == nil && pending != nil && v.Status != payment.Denied {
-		return decision{state: pending.State, id: pending.ID, join: ledger.JoinEqual}
+		return joins(pending, ledger.JoinEqual)
 	}
 
 	var d decision
@@ -193,11 +214,16 @@ func (m *model) reserve(r ledger.Request) decision {
 		p.approved = approved != nil
 		p.AuthorizedAt, p.ValidBefore = m.now, m.now.Add(r.Validity).Truncate(time.Second)
 	}
-	if takesKey && p.State != ledger.Denied && p.Key == "" || p.Key == "" && approved != nil {
+	if p.Key == "" && approved != nil {
 		p.Key = r.Key
 	}
 	if takesKey && p.State != ledger.Denied && p.Key == r.Key {
-		holder.Key = ""
+		holder.State = ledger.ApprovalExpired
+	}
+	for _, o := range outdated {
+		if p.State != ledger.Denied && (o.Key == "" || p.Key == "" || o.Key == p.Key) {
+			o.State = ledger.ApprovalExpired
+		}
 	}
 	p.Agent, p.Shared, p.Host, p.Terms, p.TermsHash = r.Payment.Agent, v.Shared, r.Payment.Host, r.Payment.Terms, terms
 	p.Cost, p.Fingerprint, p.Watched, p.DuplicateWindow = cost, r.Fingerprint, r.Watched, v.DuplicateWindow

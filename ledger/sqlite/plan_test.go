@@ -53,7 +53,7 @@ func TestPlans(t *testing.T) {
 	// The statements of the methods, as they were prepared.
 	tx := &tx{s.w, newMemory()}
 	tx.Entry("")
-	tx.Keyed("", "")
+	tx.Keyed("", "") // both looks: it finds nothing
 	tx.SlotHolder("")
 	tx.Unresolved("", payment.Hash{}, s.clock.Now())
 	tx.LastTransfer("", payment.Hash{})

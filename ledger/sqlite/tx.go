@@ -109,7 +109,28 @@ func (t *tx) Entry(id payment.ID) (*ledger.Entry, error) {
 
 // Keyed implements ledger.EntryTx.
 func (t *tx) Keyed(agent, key string) (*ledger.Entry, error) {
-	return t.one(`SELECT id FROM payments WHERE agent = ? AND held = ?`, agent, key)
+	e, err := t.one(`SELECT id FROM payments WHERE agent = ? AND held = ?`, agent, key)
+	if e != nil || err != nil {
+		return e, err
+	}
+	e, err = t.one(`SELECT p.id FROM shared_keys s CROSS JOIN payments p ON p.n = s.n WHERE s.agent = ? AND s.key = ?`, agent, key)
+	if e == nil || err != nil || e.State.Freed() {
+		return nil, err
+	}
+	return e, nil
+}
+
+// ShareKey implements ledger.EntryTx.
+func (t *tx) ShareKey(agent, key string, id payment.ID) error {
+	r, err := t.row(id)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return ledger.ErrNotFound
+	}
+	_, _, err = t.c.exec(`INSERT OR REPLACE INTO shared_keys (agent, key, n) VALUES (?, ?, ?)`, agent, key, r.n)
+	return err
 }
 
 // SlotHolder implements ledger.EntryTx.

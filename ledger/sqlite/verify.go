@@ -38,6 +38,9 @@ func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
 		if err := t.verifyPayments(ctx, v); err != nil {
 			return err
 		}
+		if err := t.verifySharedKeys(v); err != nil {
+			return err
+		}
 		if err := t.verifyApprovals(v); err != nil {
 			return err
 		}
@@ -155,6 +158,16 @@ func (t *tx) verifySplits(r *paymentRow) (n int64, err error) {
 		err = errors.Join(err, e)
 	}
 	return n, err
+}
+
+// verifySharedKeys finds keys that stand for a payment of another agent, or for
+// none.
+func (t *tx) verifySharedKeys(v *ledger.Verification) error {
+	return t.c.query(`SELECT s.agent FROM shared_keys s LEFT JOIN payments p ON p.n = s.n WHERE p.agent IS NULL OR p.agent <> s.agent LIMIT 100`, nil,
+		func(row []driver.Value) error {
+			v.Problem("a key of %q stands for a payment that is not its agent's", row[0])
+			return nil
+		})
 }
 
 func (t *tx) verifyApprovals(v *ledger.Verification) error {
