@@ -71,7 +71,7 @@ type InDoubtError struct {
 	Phase     Phase
 	Code      string    // the seller's, where it gave one
 	Message   string    // the seller's words, cleaned; data, not advice
-	SafeAfter time.Time // from when an equal call is a new payment
+	SafeAfter time.Time // from when an equal call is a new payment, but under a key that this one answered
 	Err       error     // what stopped it
 }
 
@@ -96,7 +96,7 @@ type PaidError struct {
 	Result    Result
 	Code      string
 	Message   string
-	SafeAfter time.Time // from when an equal call is a new payment
+	SafeAfter time.Time // from when an equal call is a new payment, but under a key that this one answered
 	Delivered bool      // an earlier call with the same key got the answer
 	Err       error
 }

@@ -56,7 +56,10 @@ const (
 
 // WithKey makes a repeated call with the same key the same payment: at most one
 // is made, and later calls get its outcome. A key stands for one method, URL
-// and body of one agent, and is kept for at least 90 days. It is never sent.
+// and body of one agent, and is kept for at least 90 days. It is never sent. A
+// key whose call was answered by the payment of an equal one stands for that
+// payment from then on. Where the seller's terms change after a person approved,
+// the key has a new decision, and what was approved ends.
 func WithKey(key string) Option {
 	return optionFunc(func(o *options) error {
 		if err := checkKey("WithKey", key); err != nil {
