@@ -96,10 +96,14 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from loo
 	last := to.Number
 	var contested []error
 	for i, id := range ids {
-		if id != "" {
+		s := candidates[i]
+		after, err := r.afterRelease(ctx, id, s)
+		if err != nil {
+			return err
+		}
+		if id != "" && !after {
 			continue
 		}
-		s := candidates[i]
 		if ok, err := rec.Confirm(ctx, s); err != nil || !ok {
 			last = min(last, s.Block-1)
 			contested = append(contested, fmt.Errorf("one node shows a use of our key by %s, and others do not: %w", s.TxHash, orDisagree(err)))
@@ -108,7 +112,12 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from loo
 			}
 			continue
 		}
-		if err := r.stranger(ctx, k, s, early(s, from, to)); err != nil {
+		if after {
+			err = r.resurrected(ctx, id, s)
+		} else {
+			err = r.stranger(ctx, k, s, early(s, from, to))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -117,6 +126,26 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from loo
 		err = c.MoveCursor(ctx, cursorName(k), last)
 	}
 	return errors.Join(append(contested, err)...)
+}
+
+// afterRelease reports whether s used the slot of a payment of ours whose hold
+// was released: its money moved, and counts nowhere.
+func (r *round) afterRelease(ctx context.Context, id payment.ID, s payment.Settlement) (bool, error) {
+	if id == "" || s.Canceled {
+		return false, nil
+	}
+	e, err := r.c.cfg.Store.Entry(ctx, id)
+	return err == nil && e.State.Freed(), err
+}
+
+// resurrected acts on a use after the release: whoever said that it could not
+// be was wrong, and no release of theirs is to be trusted.
+func (r *round) resurrected(ctx context.Context, id payment.ID, s payment.Settlement) error {
+	r.out.Foreign = append(r.out.Foreign, s)
+	if err := r.freezeAll(ctx, fmt.Sprintf("payment %s was released, and %s moved its money all the same", id, s.TxHash)); err != nil {
+		return fmt.Errorf("freezing: %w", err)
+	}
+	return nil
 }
 
 // early reports whether s, which is not after block to, may have been signed

@@ -7,6 +7,7 @@ import (
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/canopytest"
+	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -136,6 +137,31 @@ func TestFirstLookFarBehind(t *testing.T) {
 		w.elsewhere(url + "now")
 		w.chain.Finalize()
 		w.reconcile()
+		w.frozen(true)
+	})
+}
+
+// A payment that was released on a false word, and whose money then moved, is
+// the worst that can be found: everybody is frozen.
+func TestUseAfterRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, setup{config: watching})
+		s, url := w.sells(dime, canopytest.Always(canopytest.AnswerAgain()))
+		w.reconcile() // the first look
+		d := as[*canopy.InDoubtError](t, w.get(url).err)
+		e, err := w.store.Entry(t.Context(), d.Result.PaymentID)
+		must(t, err)
+		_, err = w.store.Advance(t.Context(), ledger.Change{
+			ID: e.ID, Version: e.Version, To: ledger.ExpiredUnused, By: ledger.ByChain, Now: w.clock.Now(),
+		})
+		must(t, err)
+		_, err = s.Harvest().SettleAll(t.Context())
+		must(t, err)
+		w.spent(dime)
+		w.chain.Finalize()
+		if r := w.reconcile(); len(r.Foreign) != 1 {
+			t.Errorf("found %+v", r.Foreign)
+		}
 		w.frozen(true)
 	})
 }
