@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/canopy-go/canopy"
@@ -37,9 +38,12 @@ func open(t *testing.T, text string) (*config.Client, error) {
 // TestChains asks the nodes that the file and the environment name, and submits
 // through the facilitator with its headers.
 func TestChains(t *testing.T) {
+	var mu sync.Mutex
 	seen := map[string]int{}
 	rpc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
 		seen[r.URL.Path]++
+		mu.Unlock()
 		body, _ := io.ReadAll(r.Body)
 		var calls []struct {
 			ID     int
@@ -76,6 +80,8 @@ func TestChains(t *testing.T) {
 	if _, err := c.Reconcile(t.Context()); err != nil {
 		t.Error(err)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if seen["/first"] == 0 || seen["/second"] == 0 {
 		t.Errorf("asked %v", seen)
 	}
