@@ -108,12 +108,12 @@ func (s *reserving) slot(approved *Entry) (payment.Slot, error) {
 	case payment.SlotEVM:
 		slot.Token, ok = fill(slot.Token, t.Asset.Address)
 		fallthrough
-	case payment.SlotLane:
+	case payment.SlotLane, payment.SlotExpiring:
 		from, same := fill(slot.From, s.r.Payer)
 		slot.From, ok = from, ok && same
 		ok = ok && (slot.Chain == "" || slot.Chain == t.Asset.Chain)
 		slot.Chain = t.Asset.Chain
-	case payment.SlotExpiring, payment.SlotProof:
+	case payment.SlotProof:
 		slot = payment.Slot{Kind: slot.Kind, Payment: id}
 	default:
 		return slot, fmt.Errorf("ledger: the request has no slot")

@@ -20,19 +20,22 @@ type Settlement struct {
 	Block    uint64
 	Time     time.Time   // the block's; zero where the node does not say
 	Canceled bool        // the slot was used up by a cancellation, which moves nothing
-	Moved    []Recipient // the transfers of the token by this use; empty where none moved
+	Moved    []Recipient // the transfers of the token by this use, fees aside; empty where none moved
+	Fee      Units       // of the token, what the account paid for this use; where fees are not paid in it, 0
+	Failed   bool        // the transaction failed: it used the slot up, moved nothing, and paid its fee
 }
 
 // Equal reports whether s and o show the same use. A time that only one of them
 // knows makes no difference.
 func (s Settlement) Equal(o Settlement) bool {
 	return s.Slot == o.Slot && s.TxHash == o.TxHash && s.Block == o.Block && s.Canceled == o.Canceled &&
+		s.Fee == o.Fee && s.Failed == o.Failed &&
 		(s.Time.IsZero() || o.Time.IsZero() || s.Time.Equal(o.Time)) && slices.Equal(s.Moved, o.Moved)
 }
 
 // CarriesOut reports whether s moved exactly what t says, to each recipient.
 func (s Settlement) CarriesOut(t Terms) bool {
-	if s.TxHash == "" || s.Canceled || len(s.Moved) != len(t.Recipients) {
+	if s.TxHash == "" || s.Canceled || s.Failed || len(s.Moved) != len(t.Recipients) {
 		return false
 	}
 	left := append([]Recipient(nil), t.Recipients...)

@@ -31,6 +31,16 @@ type Offer struct {
 	Amount     Units
 	FeeBound   USD
 
+	// Slot is the kind of slot that an authorization of this offer uses. Mark
+	// is what the challenge makes of it: the memo of a SlotExpiring, or the nonce
+	// of a SlotEVM that the challenge binds; else zero, and the ledger chooses.
+	Slot SlotKind
+	Mark [32]byte
+
+	// Digest is the SHA-256 of the request body that the challenge is bound to:
+	// nil where it is bound to none. Another body is not paid for.
+	Digest *[32]byte
+
 	Validity    time.Duration // the longest validity that the seller states; 0 where it states none
 	Expires     time.Time     // when the challenge ends; zero where it does not
 	ChallengeID string        // empty where the protocol has none

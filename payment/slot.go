@@ -13,9 +13,9 @@ type Slot struct {
 	Chain   ChainID
 	Token   Address // SlotEVM: the token
 	From    Address
-	NonceID [32]byte // SlotEVM: the EIP-3009 nonce; SlotLane: the nonce key
+	NonceID [32]byte // SlotEVM: the EIP-3009 nonce; SlotLane: the nonce key; SlotExpiring: the memo
 	Nonce   uint64   // SlotLane: the lane's nonce
-	Payment ID       // SlotExpiring and SlotProof: unique in the ledger only
+	Payment ID       // SlotProof: unique in the ledger only
 }
 
 // SlotKind says which rule makes a slot unique.
@@ -26,7 +26,7 @@ const (
 	SlotNone     SlotKind = iota
 	SlotEVM               // (chain, token, from, nonce) of EIP-3009
 	SlotLane              // (chain, from, nonceKey, nonce) of Tempo
-	SlotExpiring          // Tempo's expiring nonce
+	SlotExpiring          // (chain, from, memo) on Tempo's expiring nonce: unique in the ledger only
 	SlotProof             // a zero-amount proof
 )
 
@@ -53,7 +53,9 @@ func (s Slot) Append(b []byte) []byte {
 		b = hex.AppendEncode(append(b, '/'), s.NonceID[:])
 		b = strconv.AppendUint(append(b, '/'), s.Nonce, 10)
 	case SlotExpiring:
-		b = append(append(b, "expiring/"...), s.Payment...)
+		b = append(append(b, "expiring/"...), s.Chain...)
+		b = hex.AppendEncode(append(b, "/0x"...), s.From[:])
+		b = hex.AppendEncode(append(b, '/'), s.NonceID[:])
 	case SlotProof:
 		b = append(append(b, "proof/"...), s.Payment...)
 	}

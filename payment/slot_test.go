@@ -16,9 +16,9 @@ func TestSlotString(t *testing.T) {
 	}
 	from := payment.Address{19: 0xab}
 	for want, slot := range map[string]payment.Slot{
-		"":                                    {},
-		"expiring/01K6FPS7PGQ0M8Y4JZ0V2R3E5T": {Kind: payment.SlotExpiring, Payment: "01K6FPS7PGQ0M8Y4JZ0V2R3E5T"},
-		"proof/01K6FPS7PGQ0M8Y4JZ0V2R3E5T":    {Kind: payment.SlotProof, Payment: "01K6FPS7PGQ0M8Y4JZ0V2R3E5T"},
+		"": {},
+		"expiring/eip155:4217/0x00000000000000000000000000000000000000ab/" + strings.Repeat("0", 62) + "07": {Kind: payment.SlotExpiring, Chain: payment.Tempo, From: from, NonceID: [32]byte{31: 7}},
+		"proof/01K6FPS7PGQ0M8Y4JZ0V2R3E5T": {Kind: payment.SlotProof, Payment: "01K6FPS7PGQ0M8Y4JZ0V2R3E5T"},
 		"lane/eip155:4217/0x00000000000000000000000000000000000000ab/" + strings.Repeat("0", 62) + "07/3":                                    {Kind: payment.SlotLane, Chain: payment.Tempo, From: from, NonceID: [32]byte{31: 7}, Nonce: 3},
 		"evm/eip155:8453/0x833589fcd6edb6e08f4c7c32d4f71b54bda02913/0x00000000000000000000000000000000000000ab/f3" + strings.Repeat("0", 62): {Kind: payment.SlotEVM, Chain: payment.Base, Token: token, From: from, NonceID: [32]byte{0xf3}},
 	} {

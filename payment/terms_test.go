@@ -135,7 +135,7 @@ func TestSlotKeys(t *testing.T) {
 	evm := payment.Slot{Kind: payment.SlotEVM, Chain: payment.Base, Token: payment.Address{1}, From: payment.Address{2}, NonceID: [32]byte{3}}
 	slots := []payment.Slot{evm, {Kind: payment.SlotLane, Chain: payment.Tempo, From: payment.Address{2}, NonceID: [32]byte{3}},
 		{Kind: payment.SlotLane, Chain: payment.Tempo, From: payment.Address{2}, NonceID: [32]byte{3}, Nonce: 1},
-		{Kind: payment.SlotExpiring, Payment: "01J"}, {Kind: payment.SlotProof, Payment: "01J"}, {}}
+		{Kind: payment.SlotExpiring, Chain: payment.Tempo, From: payment.Address{2}, NonceID: [32]byte{3}}, {Kind: payment.SlotProof, Payment: "01J"}, {}}
 	for _, change := range []func(*payment.Slot){
 		func(s *payment.Slot) { s.Chain = payment.BaseSepolia }, func(s *payment.Slot) { s.Token[0]++ },
 		func(s *payment.Slot) { s.From[0]++ }, func(s *payment.Slot) { s.NonceID[31]++ },

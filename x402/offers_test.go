@@ -17,6 +17,7 @@ func TestOfferOfVersion2(t *testing.T) {
 	usdc, _ := payment.KnownAssets().Lookup(payment.BaseSepolia, o.Asset.Address)
 	to, _ := payment.ParseAddress(payee)
 	want := payment.Offer{
+		Slot: payment.SlotEVM,
 		Rail: "x402", Scheme: "exact", Asset: usdc, Amount: payment.UnitsOf(1000),
 		Validity: time.Minute, Network: "eip155:84532", Resource: "https://feed.example/a", Description: "quotes",
 		Version: 2, Resend: true,

@@ -218,7 +218,7 @@ func (u usable) offer(c challenge) payment.Offer {
 		resource, description = c.about()
 	}
 	return payment.Offer{
-		Rail: Name, Scheme: exact, Asset: u.token.asset, Amount: u.amount,
+		Rail: Name, Scheme: exact, Slot: payment.SlotEVM, Asset: u.token.asset, Amount: u.amount,
 		Validity:    u.validity,
 		Network:     u.network,
 		Resource:    plaintext.Clean(resource, 2048),

@@ -28,7 +28,7 @@ func (r *Rail) Transfer(_ context.Context, t payment.Transfer) (payment.Offer, e
 		return payment.Offer{}, fmt.Errorf("x402: transfer: %s carries no memo", asset)
 	}
 	return payment.Offer{
-		Rail: Name, Scheme: exact, Asset: asset, Amount: amount,
+		Rail: Name, Scheme: exact, Slot: payment.SlotEVM, Asset: asset, Amount: amount,
 		Recipients: []payment.Recipient{{Address: t.To, Amount: amount}},
 		Network:    string(t.Chain), Version: 2, Resend: true,
 		Echo: r.ownTerms(asset, t.To, amount),

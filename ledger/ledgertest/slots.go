@@ -92,7 +92,7 @@ func testSlots(w *world) {
 	next.Nonce++
 	w.allow(w.fetch(path("/next"), func(r *ledger.Request) { r.Slot = next }))
 
-	for _, kind := range []payment.SlotKind{payment.SlotExpiring, payment.SlotProof} {
+	for _, kind := range []payment.SlotKind{payment.SlotProof} {
 		e := w.allow(w.fetch(path("/kind"), func(r *ledger.Request) { r.Slot = payment.Slot{Kind: kind} }))
 		if e.Slot != (payment.Slot{Kind: kind, Payment: e.ID}) {
 			w.Errorf("slot %v of payment %s", e.Slot, e.ID)
