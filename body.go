@@ -133,8 +133,9 @@ func (b *replay) paid(req *http.Request, auth payment.Authorization) (*http.Requ
 		return nil, err
 	}
 	clone := req.Clone(req.Context())
-	clone.Header.Del("PAYMENT-SIGNATURE")
-	clone.Header.Del("X-PAYMENT")
+	for _, name := range paymentHeaders {
+		clone.Header.Del(name)
+	}
 	clone.Header.Set(auth.Header, auth.Value)
 	if clone.Header.Get("Cache-Control") == "" {
 		clone.Header.Set("Cache-Control", "no-store")

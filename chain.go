@@ -83,7 +83,12 @@ func (c *Client) reconciler(id ChainID) Reconciler {
 	return r
 }
 
-// watched reports whether a chain can be asked about the slot.
+// watched reports whether a chain can be asked about the slot: a proof is on
+// none.
 func (c *Client) watched(s payment.Slot) bool {
-	return s.Kind == payment.SlotEVM && c.reconciler(s.Chain) != nil
+	switch s.Kind {
+	case payment.SlotEVM, payment.SlotLane, payment.SlotExpiring:
+		return c.reconciler(s.Chain) != nil
+	}
+	return false
 }

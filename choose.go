@@ -136,6 +136,12 @@ func (c *Client) judge(p *purchase, o *offered) error {
 	if !offer.Expires.IsZero() && offer.Expires.Sub(p.now) < minValidity {
 		return &DeniedError{Result: denial("expired_offer", "the seller's offer has expired, or is about to")}
 	}
+	if offer.Digest != nil && *offer.Digest != p.digest {
+		return &DeniedError{Result: denial("body_mismatch", "the seller's offer is for a request with another body")}
+	}
+	if offer.Slot == payment.SlotNone {
+		return &DeniedError{Result: denial("bad_terms", "the rail "+offer.Rail+" names no slot for its offer")}
+	}
 	o.terms = offer.Terms(method(p.req), p.origin.String(), p.target, p.digest)
 	o.payment = payment.Payment{
 		Agent: c.cfg.Agent, Terms: o.terms, Host: p.origin.Host, Port: p.origin.Port, Purpose: p.opts.purpose,
@@ -151,6 +157,9 @@ func (c *Client) judge(p *purchase, o *offered) error {
 	if offer.Validity > 0 {
 		o.terms.Validity = min(o.terms.Validity, offer.Validity)
 	}
+	if offer.Slot == payment.SlotExpiring {
+		o.terms.Validity = min(o.terms.Validity, expiringValidity)
+	}
 	if o.terms.Validity < minValidity {
 		return &DeniedError{Result: denial("validity_too_short",
 			fmt.Sprintf("an authorization would be valid for %s only, and %s are needed (max_validity is %s)", o.terms.Validity, minValidity, o.verdict.MaxValidity))}
@@ -159,8 +168,10 @@ func (c *Client) judge(p *purchase, o *offered) error {
 	return nil
 }
 
-// minValidity is the least validity that is worth a signature.
-const minValidity = 10 * time.Second
+const (
+	minValidity      = 10 * time.Second // the least that is worth a signature
+	expiringValidity = 25 * time.Second // the most that Tempo's expiring nonce takes, two clocks apart
+)
 
 // granted is the terms of this agent's payments to the host that a person has
 // approved and that are not carried out.

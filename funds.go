@@ -1,6 +1,7 @@
 package canopy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func (c *Client) funds(ctx context.Context, offers []offered) ([]offered, error)
 		switch {
 		case err != nil:
 			unread = append(unread, o)
-		case held.Cmp(o.terms.Amount) >= 0:
+		case held.Cmp(needs(o.terms)) >= 0:
 			rich = append(rich, o)
 		case poor == nil:
 			poor = shortOf(o.terms, held)
@@ -134,6 +135,17 @@ func (o offered) denied(r Reason) offered {
 	return o
 }
 
+// needs is what the account has to hold for t: fees are paid in the token too.
+func needs(t payment.Terms) Units {
+	fee, ok := t.Asset.Units(t.FeeBound)
+	if sum, fits := t.Amount.Add(fee); ok && fits {
+		return sum
+	}
+	return payment.UnitsFromBytes(allOnes)
+}
+
+var allOnes = [32]byte(bytes.Repeat([]byte{0xff}, 32))
+
 func shortOf(t payment.Terms, have Units) *Reason {
 	held, _ := t.Asset.Value(have)
 	return &Reason{
@@ -145,7 +157,7 @@ func shortOf(t payment.Terms, have Units) *Reason {
 // balance is what the account holds of the token that the terms move.
 func (c *Client) balance(ctx, bounded context.Context, chain Chain, t payment.Terms) (Units, error) {
 	age := func(p probe) time.Duration {
-		if p.err == nil && p.value.Cmp(t.Amount) < 0 {
+		if p.err == nil && p.value.Cmp(needs(t)) < 0 {
 			return shortAge
 		}
 		return probeAge

@@ -54,7 +54,7 @@ func (c *Client) reserve(ctx context.Context, p *purchase, o offered) (ledger.En
 	r := ledger.Request{
 		Payment: o.payment, Verdict: o.verdict, Payer: c.Address(),
 		Key: p.opts.key, Fingerprint: p.print, Began: p.began,
-		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.terms, c.Address()),
+		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.offer, c.Address()),
 	}
 	if p.opts.ask {
 		r.Ask = "The caller asks for approval"
@@ -84,10 +84,19 @@ func (c *Client) reserveNow(ctx context.Context, r ledger.Request) (ledger.Entry
 	return e, err
 }
 
-// slotFor is the slot that an authorization on these terms uses; the store
-// fills in what makes it unique.
-func slotFor(t payment.Terms, from Address) payment.Slot {
-	return payment.Slot{Kind: payment.SlotEVM, Chain: t.Asset.Chain, Token: t.Asset.Address, From: from}
+// slotFor is the slot that an authorization of this offer uses; where the offer
+// does not name what makes it unique, the store fills it in.
+func slotFor(o payment.Offer, from Address) payment.Slot {
+	s := payment.Slot{Kind: o.Slot}
+	switch o.Slot {
+	case payment.SlotEVM:
+		s.Chain, s.Token, s.From, s.NonceID = o.Asset.Chain, o.Asset.Address, from, o.Mark
+	case payment.SlotLane:
+		s.Chain, s.From = o.Asset.Chain, from
+	case payment.SlotExpiring:
+		s.Chain, s.From, s.NonceID = o.Asset.Chain, from, o.Mark
+	}
+	return s
 }
 
 // pay signs what was committed, checks what was signed, and sends it.

@@ -45,7 +45,7 @@ func (c *Client) Pay(ctx context.Context, t Transfer) (Result, error) {
 	return c.transfer(ctx, ledger.Request{
 		Payment: o.payment, Verdict: funded[0].verdict, Payer: c.Address(),
 		Key: t.Key, Fingerprint: transferPrint(o.terms), Began: began,
-		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.terms, c.Address()),
+		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.offer, c.Address()),
 	})
 }
 
@@ -142,7 +142,7 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 	return c.transfer(ctx, ledger.Request{
 		Payment: o.payment, Verdict: funded[0].verdict, Payer: c.Address(),
 		Key: e.Key, Fingerprint: e.Fingerprint, Began: c.cfg.Now(), Only: id,
-		Offer: o.offer, Validity: e.Terms.Validity, Slot: slotFor(o.terms, c.Address()),
+		Offer: o.offer, Validity: e.Terms.Validity, Slot: slotFor(o.offer, c.Address()),
 	})
 }
 

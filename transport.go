@@ -87,11 +87,16 @@ func mentionsPayment(line string) bool {
 	}
 }
 
+// paymentHeaders are where a request carries a payment, besides Authorization.
+var paymentHeaders = [...]string{"Payment-Signature", "X-Payment", "Payment-Authorization"}
+
 // carriesPayment reports whether the caller put an authorization of its own on
 // req: then its answer is the caller's business.
 func carriesPayment(req *http.Request) bool {
-	if req.Header.Get("PAYMENT-SIGNATURE") != "" || req.Header.Get("X-PAYMENT") != "" {
-		return true
+	for _, name := range paymentHeaders {
+		if req.Header.Get(name) != "" {
+			return true
+		}
 	}
 	for _, v := range req.Header.Values("Authorization") {
 		if len(v) >= 8 && strings.EqualFold(v[:8], "Payment ") {
