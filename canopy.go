@@ -81,6 +81,10 @@ type Config struct {
 	// headers of up to 256 KiB.
 	Transport http.RoundTripper
 
+	// Announce has RoundTrip tell every server by a header what can be paid by,
+	// where a rail has words for that. Fetch and CheckURL always do.
+	Announce bool
+
 	Now    func() time.Time // the clock; time.Now where nil
 	Clock  clock.Clock      // what waiting goes by: the system's timers where nil, and else a simulator of this module
 	Logger *slog.Logger     // nothing is logged where nil
@@ -141,6 +145,13 @@ type Transferer interface {
 	// said of it; it gives up when ctx ends. With an error it may have been
 	// handed over too. To submit the same one again is safe.
 	Submit(ctx context.Context, a payment.Authorization) (payment.Receipt, error)
+}
+
+// Announcer is an optional power of a Rail: it tells sellers what it can pay by.
+type Announcer interface {
+	// Announce adds to h, the header of a request that is not paid yet, what
+	// the protocol wants said, and nothing where the caller said it.
+	Announce(h http.Header)
 }
 
 // Client pays sellers inside the limits of a policy. It is safe for concurrent

@@ -70,7 +70,7 @@ func (c *Client) CheckURL(ctx context.Context, rawURL string, opts ...Option) (C
 	now := c.cfg.Now()
 	seen, cached := c.offers.get(rawURL, now)
 	if !cached {
-		if seen, err = c.probe(req); err != nil {
+		if seen, err = c.probe(c.announced(req)); err != nil {
 			return Check{}, err
 		}
 		c.offers.put(rawURL, seen, now)

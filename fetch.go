@@ -33,6 +33,7 @@ func (c *Client) Fetch(ctx context.Context, req *http.Request, opts ...Option) (
 	if req == nil {
 		return nil, errors.New("canopy: Fetch of a nil request")
 	}
+	o.announce = true
 	hc := http.Client{Transport: fetcher{c, o}, CheckRedirect: checkRedirect}
 	if o.stay {
 		hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -17,6 +17,7 @@ type options struct {
 	ask         bool
 	wait        time.Duration
 	stay        bool // redirects are answers
+	announce    bool // the rails tell what they pay by
 }
 
 type optionFunc func(*options) error

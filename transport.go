@@ -16,7 +16,7 @@ import (
 // A request that a redirect made is paid only on the origin that the caller
 // asked for, and never after an earlier hop was paid.
 func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
-	return c.roundTrip(req, options{})
+	return c.roundTrip(req, options{announce: c.cfg.Announce})
 }
 
 // HTTPClient returns a new http.Client that pays through c. It follows at most
@@ -39,20 +39,48 @@ func (c *Client) roundTrip(req *http.Request, o options) (*http.Response, error)
 		return nil, errors.New("canopy: the request has no URL")
 	}
 	began := c.cfg.Now()
-	body := newReplay(req)
+	asked := req
+	if o.announce && !carriesPayment(req) {
+		asked = c.announced(req)
+	}
+	body := newReplay(asked)
 	defer body.release()
-	resp, err := c.cfg.Transport.RoundTrip(body.first(req))
+	resp, err := c.cfg.Transport.RoundTrip(body.first(asked))
 	if err != nil {
 		return nil, err
 	}
 	body.proto = resp.ProtoMajor
-	if body.teed() {
+	if body.teed() || asked != req {
 		resp.Request = req
 	}
 	if !isChallenge(resp) || carriesPayment(req) {
 		return resp, nil
 	}
-	return c.answer(req, resp, body, o, began)
+	return c.answer(asked, resp, body, o, began)
+}
+
+// announced is a copy of req on which the rails tell what they pay by, or req
+// itself where none has anything to tell.
+func (c *Client) announced(req *http.Request) *http.Request {
+	var clone *http.Request
+	for _, r := range c.cfg.Rails {
+		a, ok := r.(Announcer)
+		if !ok {
+			continue
+		}
+		if clone == nil {
+			shallow := *req
+			clone = &shallow
+			if clone.Header = req.Header.Clone(); clone.Header == nil {
+				clone.Header = make(http.Header)
+			}
+		}
+		a.Announce(clone.Header)
+	}
+	if clone == nil {
+		return req
+	}
+	return clone
 }
 
 // isChallenge reports whether resp asks for payment: a 402, or a 401 that
