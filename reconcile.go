@@ -168,23 +168,32 @@ type account struct {
 
 // ask releases what can never move, and puts what was used into used.
 func (r *round) ask(ctx context.Context, rec Reconciler, at payment.Block, entries []ledger.Entry, used map[account][]ledger.Entry) error {
-	slots := make([]payment.Slot, len(entries))
+	slots := make([]payment.Slot, 0, len(entries))
 	for i := range entries {
-		slots[i] = entries[i].Slot
+		if entries[i].Slot.Kind != payment.SlotExpiring {
+			slots = append(slots, entries[i].Slot)
+		}
 	}
-	is, err := rec.Used(ctx, slots, at)
-	if err != nil {
-		return err
+	var is []bool
+	if len(slots) > 0 {
+		var err error
+		if is, err = rec.Used(ctx, slots, at); err != nil {
+			return err
+		}
 	}
 	if len(is) != len(slots) {
 		return fmt.Errorf("it told of %d slots, and was asked of %d", len(is), len(slots))
 	}
-	for i, e := range entries {
-		dead := !at.Time.Before(e.ValidBefore)
+	for _, e := range entries {
+		isUsed := true // of an expiring nonce only its transfers tell
+		if e.Slot.Kind != payment.SlotExpiring {
+			isUsed, is = is[0], is[1:]
+		}
+		dead := isDead(e, at)
 		switch {
 		case e.State == ledger.Authorized && !dead:
 			r.out.Waiting++ // its process sees to it
-		case is[i]:
+		case isUsed:
 			k := account{e.Terms.Asset, e.Slot.From}
 			used[k] = append(used[k], e)
 		case dead:
@@ -196,6 +205,9 @@ func (r *round) ask(ctx context.Context, rec Reconciler, at payment.Block, entri
 	r.record(ctx, rec)
 	return nil
 }
+
+// isDead reports whether e's bytes can move nothing after block at.
+func isDead(e ledger.Entry, at payment.Block) bool { return !at.Time.Before(e.ValidBefore) }
 
 // finding is what the chain shows of a payment.
 type finding struct {

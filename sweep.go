@@ -70,7 +70,7 @@ func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k
 			return err
 		}
 		for _, e := range entries {
-			r.settle(ctx, rec, e, bySlot[e.Slot])
+			r.settle(ctx, rec, at, e, bySlot[e.Slot])
 		}
 		r.record(ctx, rec)
 		if from.known && first <= from.next {
@@ -115,7 +115,9 @@ func (r *round) search(ctx context.Context, rec Reconciler, at payment.Block, k 
 		}
 		all := true
 		for i := range entries {
-			all = all && len(bySlot[entries[i].Slot]) > 0
+			e := &entries[i]
+			waits := e.Slot.Kind == payment.SlotExpiring && !isDead(*e, at)
+			all = all && (waits || len(bySlot[e.Slot]) > 0)
 		}
 		if all || first == 0 {
 			break
@@ -137,9 +139,18 @@ func earliest(entries []ledger.Entry) time.Time {
 
 // settle moves e, whose slot was used, by what its use moved, as nodes show it. A
 // cancellation, and a use that does not carry out the terms, need the word of
-// every node.
-func (r *round) settle(ctx context.Context, rec Reconciler, e ledger.Entry, shown []payment.Settlement) {
-	if len(shown) == 0 {
+// every node. On an expiring nonce what nodes show alone tells of a use.
+func (r *round) settle(ctx context.Context, rec Reconciler, at payment.Block, e ledger.Entry, shown []payment.Settlement) {
+	switch {
+	case len(shown) > 0:
+	case e.Slot.Kind == payment.SlotExpiring && isDead(e, at):
+		// No node shows a transfer, and all blocks that could have one were read.
+		r.find(e, ledger.Change{To: ledger.ExpiredUnused}, &r.out.Released)
+		return
+	case e.Slot.Kind == payment.SlotExpiring:
+		r.out.Waiting++
+		return
+	default:
 		r.out.Waiting++
 		r.problem(fmt.Errorf("payment %s: its slot is used, and no node shows by what", e.ID))
 		return
