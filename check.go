@@ -37,15 +37,6 @@ type Check struct {
 	Cached bool          // the offers are at most 60 s old; the verdict is fresh
 }
 
-// Alternative is an offer that was not chosen.
-type Alternative struct {
-	Rail   string
-	Chain  ChainID
-	Amount USD
-	Status Status
-	Reason string
-}
-
 const (
 	checkAge   = time.Minute
 	checkCache = 256
@@ -128,7 +119,7 @@ func (c *Client) checkOffers(ctx context.Context, seen probed, o options) (Check
 	if err != nil {
 		return c.checkDenied(out, seen.offers[0], err)
 	}
-	chosen, err := c.choose(ctx, p, seen.offers)
+	chosen, others, err := c.choose(ctx, p, seen.offers)
 	if err != nil {
 		return c.checkDenied(out, seen.offers[0], err)
 	}
@@ -145,7 +136,7 @@ func (c *Client) checkOffers(ctx context.Context, seen probed, o options) (Check
 		return out, err
 	}
 	out.Status, out.Code, out.Reason, out.Reasons = r.Status, r.Code, r.Reason, r.Reasons
-	out.Others = c.alternatives(p, seen.offers, chosen)
+	out.Others = others
 	return out, nil
 }
 
@@ -177,29 +168,6 @@ func (k *Check) describe(o offered) {
 		k.Recipient = o.offer.Recipients[0].Address
 	}
 	k.ResourceURL, k.Description = plaintext.Clean(o.offer.Resource, 2048), plaintext.Clean(o.offer.Description, 500)
-}
-
-// alternatives tells why the other offers were not chosen.
-func (c *Client) alternatives(p *purchase, offers []offered, chosen offered) []Alternative {
-	var out []Alternative
-	skipped := false
-	for _, o := range offers {
-		alt := Alternative{Rail: o.offer.Rail, Chain: o.offer.Asset.Chain}
-		alt.Amount, _ = o.offer.Asset.Value(o.offer.Amount)
-		if err := c.judge(p, &o); err != nil {
-			alt.Reason = err.Error()
-		} else if !skipped && o.terms.Hash() == chosen.terms.Hash() {
-			skipped = true
-			continue
-		} else {
-			alt.Status, alt.Reason = o.verdict.Status, o.verdict.Reason()
-			if alt.Reason == "" {
-				alt.Reason = "another offer was preferred"
-			}
-		}
-		out = append(out, alt)
-	}
-	return out
 }
 
 // offerCache keeps what URLs asked for, for a minute. The zero value is empty.

@@ -80,53 +80,97 @@ func fingerprint(method, origin, target string, body [32]byte) payment.Hash {
 	return sha256.Sum256(append(buf, body[:]...))
 }
 
-// choose returns the offer to go on with: one that a person already approved,
-// else the first that is allowed, else the first that a person would be asked
-// about, else the first one, whose denial is the answer. Offers that the account
-// is known to cover come first, then the cheaper ones.
-func (c *Client) choose(ctx context.Context, p *purchase, offers []offered) (offered, error) {
+// choose returns the offer to go on with, and why not the others: one that a
+// person already approved, else the first that is allowed, else the first that
+// a person would be asked about, else the first one, whose denial is the answer.
+// Offers that the account is known to cover come first, then the cheaper ones.
+func (c *Client) choose(ctx context.Context, p *purchase, offers []offered) (offered, []Alternative, error) {
 	var usable []offered
+	var others []Alternative
 	var denied error
 	for _, o := range offers {
 		if err := c.judge(p, &o); err == nil {
 			usable = append(usable, o)
-		} else if denied == nil {
-			denied = err
+		} else {
+			denied = cmp.Or(denied, err)
+			others = append(others, o.alternative(Denied, err.Error()))
 		}
 	}
 	if len(usable) == 0 {
-		return offered{}, denied
+		return offered{}, others, denied
 	}
 	slices.SortStableFunc(usable, func(a, b offered) int { return cmp.Compare(a.verdict.Cost, b.verdict.Cost) })
-	usable, err := c.funds(ctx, usable)
+	usable, poor, err := c.funds(ctx, usable)
 	if err != nil {
-		return offered{}, err
+		return offered{}, others, err
 	}
-	if len(usable) == 1 {
-		return usable[0], nil // the ledger judges its caps as it reserves
+	if len(usable) == 0 { // the account is short for all of them
+		usable, poor = poor[:1], poor[1:]
 	}
+	for _, o := range poor {
+		others = append(others, o.alternative(Denied, o.verdict.Reason()))
+	}
+	best := 0
+	if len(usable) > 1 { // the ledger judges the caps of a single one as it reserves
+		var verdicts []policy.Verdict
+		if best, verdicts, err = c.best(ctx, p, usable); err != nil {
+			return offered{}, others, err
+		}
+		for i, o := range usable {
+			if i != best {
+				o.verdict = verdicts[i]
+				others = append(others, o.alternative(o.verdict.Status, whyNot(usable[best], o)))
+			}
+		}
+	}
+	if len(others) > 0 {
+		return usable[best].chosen(others), others, nil
+	}
+	return usable[best], nil, nil
+}
+
+// best is the index of the offer to take among several that can be taken, and
+// their verdicts with what the caps leave.
+func (c *Client) best(ctx context.Context, p *purchase, usable []offered) (int, []policy.Verdict, error) {
 	granted, err := c.granted(ctx, p)
 	if err != nil {
-		return offered{}, fmt.Errorf("canopy: reading the ledger: %w", err)
+		return 0, nil, fmt.Errorf("canopy: reading the ledger: %w", err)
 	}
-	best, found := usable[0], payment.Denied
-	for _, o := range usable {
-		if granted[o.terms.Hash()] {
-			return o, nil
-		}
+	best, found := 0, payment.Denied
+	approved := false
+	verdicts := make([]policy.Verdict, len(usable))
+	for i, o := range usable {
 		v := o.verdict
 		if v.Status != payment.Denied {
 			uses, err := c.cfg.Store.Use(ctx, v.Limits, p.now)
 			if err != nil {
-				return offered{}, fmt.Errorf("canopy: reading the ledger: %w", err)
+				return 0, nil, fmt.Errorf("canopy: reading the ledger: %w", err)
 			}
 			v = v.Apply(uses)
 		}
-		if v.Status > found {
-			best, found = o, v.Status
+		verdicts[i] = v
+		switch {
+		case approved:
+		case granted[o.terms.Hash()]:
+			best, approved = i, true
+		case v.Status > found:
+			best, found = i, v.Status
 		}
 	}
-	return best, nil
+	return best, verdicts, nil
+}
+
+// whyNot tells why o was not taken and best was.
+func whyNot(best, o offered) string {
+	switch {
+	case o.verdict.Status < best.verdict.Status && o.verdict.Reason() != "":
+		return o.verdict.Reason()
+	case o.verdict.Cost > best.verdict.Cost:
+		return "it costs more"
+	case o.offer.Asset.Chain != best.offer.Asset.Chain:
+		return "another chain was preferred"
+	}
+	return "another offer was preferred"
 }
 
 // judge completes o with its terms and the policy's verdict, or tells why the

@@ -89,18 +89,17 @@ func safely(f func() error) (err error) {
 var errUnread = errors.New("canopy: another call reads it")
 
 // funds looks at balances and clocks before a payment on one of these offers.
-// Offers that the account is known to have too little for are left out, those
-// that it covers come first; where it has too little for all of them, the first
-// is returned with a verdict that denies. Nothing here waits for more than
-// probeTime in all, and what cannot be read stops nothing.
-func (c *Client) funds(ctx context.Context, offers []offered) ([]offered, error) {
+// Those that the account covers come first, then those whose balance could not be
+// read; poor are the ones that it is known to have too little for, with verdicts
+// that deny. Nothing here waits for more than probeTime in all, and what cannot
+// be read stops nothing.
+func (c *Client) funds(ctx context.Context, offers []offered) (usable, poor []offered, err error) {
 	if len(c.cfg.Treasury.Chains) == 0 || len(offers) == 0 || c.Address() == (Address{}) {
-		return offers, nil
+		return offers, nil, nil
 	}
 	bounded, cancel := clock.WithTimeout(ctx, c.cfg.Clock, probeTime)
 	defer cancel()
-	var rich, unread []offered
-	var poor *Reason
+	var unread []offered
 	for _, o := range offers {
 		chain := c.chain(o.terms.Asset.Chain)
 		if chain == nil {
@@ -108,22 +107,29 @@ func (c *Client) funds(ctx context.Context, offers []offered) ([]offered, error)
 			continue
 		}
 		if err := c.skew(ctx, bounded, chain); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		held, err := c.balance(ctx, bounded, chain, o.terms)
 		switch {
 		case err != nil:
 			unread = append(unread, o)
 		case held.Cmp(needs(o.terms)) >= 0:
-			rich = append(rich, o)
-		case poor == nil:
-			poor = shortOf(o.terms, held)
+			usable = append(usable, o)
+		default:
+			poor = append(poor, o.denied(shortOf(o.terms, held)))
 		}
 	}
-	if usable := append(rich, unread...); len(usable) > 0 {
-		return usable, nil
+	return append(usable, unread...), poor, nil
+}
+
+// funded is funds for a single offer: it comes back with a verdict that denies
+// where the account is known to hold too little.
+func (c *Client) funded(ctx context.Context, o offered) (offered, error) {
+	usable, poor, err := c.funds(ctx, []offered{o})
+	if err != nil {
+		return o, err
 	}
-	return []offered{offers[0].denied(*poor)}, nil
+	return append(usable, poor...)[0], nil
 }
 
 // denied is o with a verdict that says no for one reason more.
@@ -146,9 +152,9 @@ func needs(t payment.Terms) Units {
 
 var allOnes = [32]byte(bytes.Repeat([]byte{0xff}, 32))
 
-func shortOf(t payment.Terms, have Units) *Reason {
+func shortOf(t payment.Terms, have Units) Reason {
 	held, _ := t.Asset.Value(have)
-	return &Reason{
+	return Reason{
 		Status: payment.Denied, Code: CodeInsufficientBalance, Cost: t.Cost(),
 		Text: fmt.Sprintf("Insufficient balance: %s is needed, and the account holds %s of %s", t.Cost(), held, t.Asset),
 	}

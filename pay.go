@@ -19,7 +19,7 @@ const recordTime = 30 * time.Second
 // buy is the one ordered way of every payment for a request: choose, reserve in
 // one durable commit, and only then sign, check and send.
 func (c *Client) buy(ctx context.Context, p *purchase, offers []offered) (*http.Response, error) {
-	o, err := c.choose(ctx, p, offers)
+	o, _, err := c.choose(ctx, p, offers)
 	if err != nil {
 		return nil, err
 	}

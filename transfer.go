@@ -38,12 +38,12 @@ func (c *Client) Pay(ctx context.Context, t Transfer) (Result, error) {
 	if r, denied := c.unpayable(o); denied {
 		return r, nil
 	}
-	funded, err := c.funds(ctx, []offered{o})
+	funded, err := c.funded(ctx, o)
 	if err != nil {
 		return Result{}, err
 	}
 	return c.transfer(ctx, ledger.Request{
-		Payment: o.payment, Verdict: funded[0].verdict, Payer: c.Address(),
+		Payment: o.payment, Verdict: funded.verdict, Payer: c.Address(),
 		Key: t.Key, Fingerprint: transferPrint(o.terms), Began: began,
 		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.offer, c.Address()),
 	})
@@ -58,11 +58,11 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 		return Result{}, err
 	}
 	c.judgeTransfer(&o, t.Purpose)
-	funded, err := c.funds(ctx, []offered{o})
+	funded, err := c.funded(ctx, o)
 	if err != nil {
 		return Result{}, err
 	}
-	v := funded[0].verdict
+	v := funded.verdict
 	uses, err := c.cfg.Store.Use(ctx, v.Limits, c.cfg.Now())
 	if err != nil {
 		return Result{}, fmt.Errorf("canopy: preview: reading the ledger: %w", err)
@@ -135,12 +135,12 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 		return Result{}, fmt.Errorf("canopy: resume: payment %s was approved on terms that this client's rails no longer have: pay anew", id)
 	}
 	o.payment.Terms = e.Terms
-	funded, err := c.funds(ctx, []offered{o})
+	funded, err := c.funded(ctx, o)
 	if err != nil {
 		return Result{}, err
 	}
 	return c.transfer(ctx, ledger.Request{
-		Payment: o.payment, Verdict: funded[0].verdict, Payer: c.Address(),
+		Payment: o.payment, Verdict: funded.verdict, Payer: c.Address(),
 		Key: e.Key, Fingerprint: e.Fingerprint, Began: c.cfg.Now(), Only: id,
 		Offer: o.offer, Validity: e.Terms.Validity, Slot: slotFor(o.offer, c.Address()),
 	})

@@ -73,7 +73,7 @@ func (a *app) printCheck(k canopy.Check) {
 		a.printf("because      %s\n", show(k.Reason, 400))
 	}
 	for _, o := range k.Others {
-		a.printf("or           %s on %s: %s\n", o.Amount, o.Chain.Name(), show(o.Reason, 300))
+		a.printf("or           %s, %s on %s: %s\n", o.Amount, o.Rail, o.Chain.Name(), show(o.Reason, 300))
 	}
 }
 
