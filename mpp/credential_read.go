@@ -1,0 +1,152 @@
+package mpp
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/canopy-go/canopy/internal/jsonscan"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// maxCredential bounds a credential as it is read back.
+const maxCredential = 64 << 10
+
+// errCredential is wrapped by every error of reading a credential. None shows
+// what the credential holds.
+var errCredential = errors.New("mpp: not a credential")
+
+// credential is a credential that was read.
+type credential struct {
+	echo      string // the challenge, as it was written
+	challenge challenge
+	payload   payload
+	source    source // zero where there is none
+}
+
+// readCredential reads the value of a header as strictly as writeCredential
+// writes it, but for white space and padding.
+func readCredential(value string) (credential, error) {
+	var c credential
+	scheme, rest, ok := strings.Cut(value, " ")
+	if !ok || !strings.EqualFold(scheme, schemePayment) {
+		return c, fmt.Errorf("%w: another scheme", errCredential)
+	}
+	doc, why := decodeObject(strings.TrimLeft(rest, " "), maxCredential, "credential")
+	if why != (skip{}) {
+		return c, fmt.Errorf("%w: %s", errCredential, why.code)
+	}
+	var ch, p, from jsonscan.Value
+	err := doc.Object(func(key string, val jsonscan.Value) error {
+		switch key {
+		case "challenge":
+			ch = val
+		case "payload":
+			p = val
+		case "source":
+			from = val
+		default:
+			return errors.New("a member of no meaning")
+		}
+		return nil
+	})
+	if err != nil {
+		return c, fmt.Errorf("%w: %v", errCredential, err)
+	}
+	c.echo = ch.Raw()
+	if c.challenge, err = readEcho(ch); err != nil {
+		return c, fmt.Errorf("%w: challenge: %v", errCredential, err)
+	}
+	if c.payload, err = readPayload(p); err != nil {
+		return c, fmt.Errorf("%w: payload: %v", errCredential, err)
+	}
+	if from.Kind() != jsonscan.Missing {
+		if c.source, ok = readSource(text(from)); !ok {
+			return c, fmt.Errorf("%w: source", errCredential)
+		}
+	}
+	return c, nil
+}
+
+// readSource reads a DID of an EVM account. The checksum of a mixed-case address
+// has to be right.
+func readSource(s string) (source, bool) {
+	rest, ok := strings.CutPrefix(s, sourcePrefix)
+	i := strings.LastIndexByte(rest, ':')
+	if !ok || i < 0 {
+		return source{}, false
+	}
+	chain, err := payment.ParseChainID(rest[:i])
+	if err != nil {
+		return source{}, false
+	}
+	address, err := payment.ParseAddress(rest[i+1:])
+	return source{chain, address}, err == nil
+}
+
+var errMember = errors.New("a member is missing, twice or of no meaning")
+
+// readPayload reads one of the payloads that are written here; each has its own
+// members and no other.
+func readPayload(v jsonscan.Value) (payload, error) {
+	m := map[string]string{}
+	err := v.Object(func(key string, val jsonscan.Value) error {
+		s, err := val.String()
+		m[key] = s
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	kind := m["type"]
+	delete(m, "type")
+	switch {
+	case kind == "transaction" && len(m) == 1:
+		s := m["signature"]
+		tx := make(transaction, max(0, len(s)/2-1))
+		if len(tx) == 0 || !readHex(tx, s) {
+			return nil, errMember
+		}
+		return tx, nil
+	case kind == "hash" && len(m) == 1:
+		var h txHash
+		if !readHex(h[:], m["hash"]) {
+			return nil, errMember
+		}
+		return h, nil
+	case kind == "proof" && len(m) == 1:
+		var p proof
+		if !readHex(p[:], m["signature"]) {
+			return nil, errMember
+		}
+		return p, nil
+	case kind == "authorization" && len(m) == 7:
+		return readAuthorization(m)
+	}
+	return nil, errMember
+}
+
+func readAuthorization(m map[string]string) (payload, error) {
+	var (
+		a    authorization
+		errs [5]error
+	)
+	a.from, errs[0] = payment.ParseAddressLoose(m["from"])
+	a.to, errs[1] = payment.ParseAddressLoose(m["to"])
+	a.value, errs[2] = payment.ParseUnits(m["value"])
+	a.validAfter, errs[3] = readSeconds(m["validAfter"])
+	a.validBefore, errs[4] = readSeconds(m["validBefore"])
+	if errors.Join(errs[:]...) != nil || !readHex(a.nonce[:], m["nonce"]) || !readHex(a.signature[:], m["signature"]) {
+		return nil, errMember
+	}
+	return &a, nil
+}
+
+// readSeconds reads an instant as the payload spells it: digits alone.
+func readSeconds(s string) (uint64, error) {
+	if s == "" || len(s) > 1 && s[0] == '0' || !allIn(s, isDigit) {
+		return 0, errMember
+	}
+	return strconv.ParseUint(s, 10, 64)
+}
