@@ -62,7 +62,7 @@ func ParseSource(s string) (chainID uint64, account payment.Address, err error) 
 	rest, ok := strings.CutPrefix(s, sourcePrefix)
 	chain, address, colon := strings.Cut(rest, ":")
 	if !ok || !colon {
-		return 0, payment.Address{}, fmt.Errorf("%w: not like %s4217:0x...", ErrSource, sourcePrefix)
+		return 0, payment.Address{}, fmt.Errorf("%w: not %s, a chain, a colon and an address", ErrSource, sourcePrefix)
 	}
 	id, err := payment.ParseChainID("eip155:" + chain)
 	if err != nil {
