@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/canopy-go/canopy/internal/eip3009"
-	"github.com/canopy-go/canopy/internal/permit"
+	"github.com/canopy-go/canopy/internal/signing"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -42,28 +42,12 @@ func (r *Rail) Authorize(ctx context.Context, g payment.Grant, s payment.Signer)
 	if err != nil {
 		return payment.Authorization{}, err
 	}
-	if s.Address() != g.Payer {
-		return payment.Authorization{}, fmt.Errorf("%w: the signer is %s, the payer %s", ErrGrant, s.Address(), g.Payer)
-	}
-	digest := eip3009.Digest(t.separator, message(&g))
-	if err := use(&g, digest); err != nil {
-		return payment.Authorization{}, err
-	}
-	raw, err := s.Sign(ctx, g.Permit, digest)
-	if err != nil {
-		return payment.Authorization{}, fmt.Errorf("x402: sign: %w", err)
-	}
-	sig, err := eip3009.NormalizeSignature(raw)
-	if err != nil {
-		return payment.Authorization{}, fmt.Errorf("x402: the signer's answer: %w", err)
-	}
-	if !payment.IsLocal(s) {
-		if err := signedBy(g.Payer, digest, sig); err != nil {
-			return payment.Authorization{}, err
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return payment.Authorization{}, fmt.Errorf("x402: signed, and not to be sent: %w", err)
+	sig, err := signing.Sign(ctx, &g, s, eip3009.Digest(t.separator, message(&g)))
+	switch {
+	case errors.Is(err, signing.ErrOther):
+		return payment.Authorization{}, fmt.Errorf("%w: %w", ErrGrant, err)
+	case err != nil:
+		return payment.Authorization{}, fmt.Errorf("x402: %w", err)
 	}
 	return r.encode(&g, sig), nil
 }
@@ -111,34 +95,6 @@ func message(g *payment.Grant) eip3009.Authorization {
 		From: g.Payer, To: g.Terms.Recipients[0].Address, Value: g.Terms.Amount.Bytes(),
 		ValidBefore: uint64(g.ValidBefore.Unix()), Nonce: g.Slot.NonceID,
 	}
-}
-
-// use holds the permit to the slot and the digest, even where the signer would
-// not look. Its deadline is for the signer to judge, who has the clock.
-func use(g *payment.Grant, digest [32]byte) error {
-	slot := g.Permit.Slot()
-	if slot == "" {
-		return fmt.Errorf("x402: not signed: %w", permit.ErrNone)
-	}
-	var room [192]byte
-	if slot != string(g.Slot.Append(room[:0])) {
-		return fmt.Errorf("%w: the permit is of another slot", ErrGrant)
-	}
-	if err := g.Permit.Use(digest, g.Permit.Deadline().Add(-1)); err != nil {
-		return fmt.Errorf("x402: not signed: %w", err)
-	}
-	return nil
-}
-
-func signedBy(payer payment.Address, digest [32]byte, sig [65]byte) error {
-	got, err := eip3009.Recover(digest, sig[:])
-	if err != nil {
-		return fmt.Errorf("x402: %w: %w", payment.ErrForeignSignature, err)
-	}
-	if payment.Address(got) != payer {
-		return fmt.Errorf("x402: %w: it is of %s, not of %s", payment.ErrForeignSignature, payment.Address(got), payer)
-	}
-	return nil
 }
 
 // scratch is room for a document and its base64 while they are built.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/canopy-go/canopy/internal/eip3009"
 	"github.com/canopy-go/canopy/internal/jsonscan"
+	"github.com/canopy-go/canopy/internal/signing"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -69,8 +70,8 @@ func (r *Rail) Decode(a payment.Authorization, g payment.Grant) (payment.Terms, 
 			From: g.Payer, To: terms.Recipients[0].Address, Value: terms.Amount.Bytes(),
 			ValidBefore: uint64(g.ValidBefore.Unix()), Nonce: g.Slot.NonceID,
 		}
-		if err := signedBy(g.Payer, eip3009.Digest(t.separator, m), sig); err != nil {
-			return payment.Terms{}, err
+		if err := signing.Check(g.Payer, eip3009.Digest(t.separator, m), sig); err != nil {
+			return payment.Terms{}, fmt.Errorf("x402: %w", err)
 		}
 	}
 	return terms, nil
