@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"time"
+
+	"github.com/canopy-go/canopy/payment"
 )
 
 // AdvanceTx is Store.Advance in one step. Its clock refuses nothing, since an
@@ -18,7 +20,37 @@ func AdvanceTx(tx Tx, c *Change, env Env) (*Entry, error) {
 	if !was.State.Live() || !Legal(was.State, c.To, c.By) {
 		return nil, fmt.Errorf("%w: %s to %s by %s", ErrIllegal, was.State, c.To, c.By)
 	}
+	if err := c.checkFee(was); err != nil {
+		return nil, err
+	}
 	return advance(tx, was, c, env)
+}
+
+// checkFee refuses a fee that was not agreed to, or that ends no payment.
+func (c *Change) checkFee(was *Entry) error {
+	switch {
+	case c.Fee == nil:
+	case c.To != Settled && c.To != Cancelled:
+		return fmt.Errorf("%w: a fee, and it is not settled or cancelled by it", ErrIllegal)
+	case *c.Fee < 0 || *c.Fee > was.Terms.FeeBound:
+		return fmt.Errorf("%w: a fee of %s, and at most %s was agreed", ErrIllegal, *c.Fee, was.Terms.FeeBound)
+	}
+	return nil
+}
+
+// spend sets what counts of e, which has moved.
+func (e *Entry) spend(fee *payment.USD) {
+	switch {
+	case e.State.Freed():
+		e.Spent = 0
+		if fee != nil {
+			e.Spent = *fee
+		}
+	case fee != nil:
+		value, _ := e.Terms.Asset.Value(e.Terms.Amount)
+		sum, _ := value.Add(*fee)
+		e.Spent = min(sum, e.Spent)
+	}
 }
 
 func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
@@ -26,8 +58,13 @@ func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, own := env.lenient(seen, c.Now)
 	e := *was
+	var now, own time.Time
+	if c.Variant == nil {
+		now, own = env.lenient(seen, c.Now)
+	} else if now, own, err = c.vary(tx, &e, &seen, env); err != nil {
+		return nil, err
+	}
 	e.State = c.To
 	e.Version++
 	if c.Receipt != nil {
@@ -42,8 +79,9 @@ func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
 	e.Delivered = e.Delivered || c.Delivered
 	e.Assumed = e.Assumed || c.Assumed
 	e.Sends += max(c.Sent, 0)
+	e.spend(c.Fee)
 	var spent time.Time
-	if c.To == Settled && !c.SpentAt.IsZero() {
+	if (c.To == Settled || c.Fee != nil) && !c.SpentAt.IsZero() {
 		// Money cannot have moved before the hold was taken, whatever a
 		// block's clock says.
 		spent = latest(instant(c.SpentAt), e.AuthorizedAt)
@@ -52,7 +90,7 @@ func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
 	if e.OutcomeAt.IsZero() && c.To != Authorized {
 		e.OutcomeAt, e.OutcomeSeen, e.Recovered = now, own, c.By == ByRecovery
 	}
-	if err := tx.Update(&e, newEvent(&e, was.State, c.By, now, c.record(spent))); err != nil {
+	if err := tx.Update(&e, newEvent(&e, was.State, c.By, now, c.record(&e, spent))); err != nil {
 		return nil, err
 	}
 	if spanOf(was) != spanOf(&e) {
@@ -64,7 +102,7 @@ func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
 			return nil, err
 		}
 	}
-	if now.After(seen.At) {
+	if now.After(seen.At) || c.Variant != nil {
 		seen.At = now
 		return &e, tx.SetSeen(seen)
 	}

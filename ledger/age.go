@@ -3,7 +3,6 @@ package ledger
 import (
 	"time"
 
-	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
 )
 
@@ -114,7 +113,7 @@ func (c *counting) age(m *Mark, all bool) error {
 				m.Next = until
 				break
 			}
-			if err := c.adjust(m, due[i].Facts, due[i].Cost, -1); err != nil {
+			if err := c.adjust(m, due[i].Facts, Counter{due[i].Cost, 1}, Counter{}); err != nil {
 				return err
 			}
 			m.At = due[i].At
@@ -132,8 +131,9 @@ func (c *counting) age(m *Mark, all bool) error {
 	return nil
 }
 
-// adjust adds an entry to every counter of m that covers it, or takes it away.
-func (c *counting) adjust(m *Mark, f policy.Facts, cost payment.USD, sign int64) error {
+// adjust takes less from every counter of m that covers an entry with facts f,
+// and adds more to it.
+func (c *counting) adjust(m *Mark, f policy.Facts, less, more Counter) error {
 	var buf [8]policy.Scope
 	for _, s := range scopesOf(buf[:0], f, m.Kinds) {
 		key := CounterKey{s, m.Window}
@@ -144,7 +144,7 @@ func (c *counting) adjust(m *Mark, f policy.Facts, cost payment.USD, sign int64)
 		if !ok {
 			continue
 		}
-		if n, ok = n.add(cost, sign); !ok {
+		if n, ok = n.change(less, more); !ok {
 			return c.forget(m)
 		}
 		if err := c.tx.PutCounter(key, n); err != nil {

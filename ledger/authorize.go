@@ -45,10 +45,6 @@ func (s *reserving) validBefore(signed bool) time.Time {
 // authorize takes the hold, allots the slot and stamps the validity: of a new
 // payment, or of the approved one, whose approval it consumes.
 func (s *reserving) authorize(approved *Entry, before time.Time) (*Entry, error) {
-	slot, err := s.slot(approved)
-	if err != nil {
-		return nil, err
-	}
 	e := s.entry(Authorized)
 	from := Proposed
 	if approved != nil {
@@ -60,13 +56,16 @@ func (s *reserving) authorize(approved *Entry, before time.Time) (*Entry, error)
 			e.Key = approved.Key
 		}
 	}
-	e.Slot, e.slot = slot, slot.String()
-	e.ValidBefore, e.AuthorizedAt, e.Owner = before, s.now, s.env.Owner
+	e.Slot, e.slot, e.Spent = s.slot, s.slot.String(), e.Cost
+	e.ValidBefore, e.SignBefore, e.AuthorizedAt, e.Owner = before, before, s.now, s.env.Owner
 	if approved == nil {
 		if _, err := s.insert(e, nil); err != nil {
 			return nil, err
 		}
-		return e, s.count.take(e)
+		if err := s.count.take(e); err != nil {
+			return nil, err
+		}
+		return e, s.keepLane(e)
 	}
 	a, err := s.tx.Approval(approved.ApprovalID)
 	if err != nil {
@@ -90,11 +89,24 @@ func (s *reserving) authorize(approved *Entry, before time.Time) (*Entry, error)
 	if err := s.count.take(e); err != nil {
 		return nil, err
 	}
+	if err := s.keepLane(e); err != nil {
+		return nil, err
+	}
 	return e, s.saw()
 }
 
-// slot is the request's slot, made whole and found free.
-func (s *reserving) slot(approved *Entry) (payment.Slot, error) {
+// allot sets the slot of an authorization, and denies where there is none.
+func (s *reserving) allot(approved *Entry) (err error) {
+	s.slot, err = s.whole(approved)
+	if err == nil && s.slot.Kind == payment.SlotLane && s.slot.NonceID == [32]byte{} {
+		s.slot, err = s.allotLane(s.slot)
+	}
+	return err
+}
+
+// whole is the request's slot, made whole and found free, but for a lane that
+// it does not name.
+func (s *reserving) whole(approved *Entry) (payment.Slot, error) {
 	slot, t := s.r.Slot, &s.r.Payment.Terms
 	id := s.r.Payment.ID
 	if approved != nil {
@@ -114,24 +126,42 @@ func (s *reserving) slot(approved *Entry) (payment.Slot, error) {
 		ok = ok && (slot.Chain == "" || slot.Chain == t.Asset.Chain)
 		slot.Chain = t.Asset.Chain
 	case payment.SlotProof:
-		slot = payment.Slot{Kind: slot.Kind, Payment: id}
+		return payment.Slot{Kind: slot.Kind, Payment: id}, nil
 	default:
 		return slot, fmt.Errorf("ledger: the request has no slot")
 	}
 	if !ok {
 		return slot, fmt.Errorf("ledger: the slot %s is not one of this payment", slot)
 	}
-	if slot.Kind == payment.SlotEVM && slot.NonceID == [32]byte{} {
-		if _, err := rand.Read(slot.NonceID[:]); err != nil {
-			return slot, fmt.Errorf("ledger: no random nonce: %w", err)
+	if slot.NonceID == [32]byte{} {
+		switch slot.Kind {
+		case payment.SlotEVM:
+			if _, err := rand.Read(slot.NonceID[:]); err != nil {
+				return slot, fmt.Errorf("ledger: no random nonce: %w", err)
+			}
+		case payment.SlotExpiring:
+			return slot, fmt.Errorf("ledger: the slot %s has no memo to tell it apart", slot)
 		}
 		return slot, nil
 	}
-	holder, err := s.tx.SlotHolder(slot.String())
-	if err == nil && holder != nil {
-		err = fmt.Errorf("%w: %s is payment %s", ErrTaken, slot, holder.ID)
+	return slot, s.unused(slot)
+}
+
+// unused refuses a slot that a payment ever had. Two with one memo or one bound
+// nonce could not be told apart on the chain; the nonce of a lane may be used
+// again once the chain showed that it was not.
+func (s *reserving) unused(slot payment.Slot) error {
+	had, err := s.tx.SlotEver(slot.String())
+	if err != nil {
+		return err
 	}
-	return slot, err
+	if had != nil && (slot.Kind != payment.SlotLane || had.State != ExpiredUnused) {
+		return fmt.Errorf("%w: %s is payment %s", ErrTaken, slot, had.ID)
+	}
+	if slot.Kind == payment.SlotLane {
+		return s.checkLane(slot)
+	}
+	return nil
 }
 
 // Committed is e as a store hands it out once it is committed: the caller's
@@ -144,7 +174,7 @@ func Committed(e *Entry) Entry {
 	c.Permit = payment.Permit{}
 	switch e.State {
 	case Authorized, InDoubt, Claimed, Settled:
-		c.Permit = permit.Mint(e.SlotKey(), e.ValidBefore)
+		c.Permit = permit.Mint(e.SlotKey(), e.SignBefore)
 	}
 	return c
 }

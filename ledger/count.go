@@ -72,6 +72,14 @@ func (n Counter) add(cost payment.USD, sign int64) (Counter, bool) {
 	return n, ok && n.Count >= 0
 }
 
+// change is n with less taken away and more added.
+func (n Counter) change(less, more Counter) (Counter, bool) {
+	usd, fits := n.USD.Sub(less.USD)
+	usd, ok := usd.Add(more.USD)
+	n = Counter{usd, n.Count - less.Count + more.Count}
+	return n, fits && ok && n.Count >= 0
+}
+
 // scopesOf appends every scope of the given kinds that covers a payment with
 // facts f, each as CounterKey has it.
 func scopesOf(out []policy.Scope, f policy.Facts, kinds uint16) []policy.Scope {
@@ -273,18 +281,20 @@ func (c *counting) recount(was, is *Entry) error {
 		return nil
 	}
 	facts := is.Facts()
+	var less, more Counter
 	for i := range c.marks {
 		m := &c.marks[i]
 		before, after := old.counted(m.At), now.counted(m.At)
-		var err error
-		switch {
-		case before && !after:
-			err = c.adjust(m, facts, is.Cost, -1)
-		case after && !before:
-			err = c.adjust(m, facts, is.Cost, +1)
+		if less, more = (Counter{}), (Counter{}); before {
+			less = Counter{old.spent, 1}
 		}
-		if err != nil {
-			return err
+		if after {
+			more = Counter{now.spent, 1}
+		}
+		if less != more {
+			if err := c.adjust(m, facts, less, more); err != nil {
+				return err
+			}
 		}
 		if after && !now.open && now.at.Until.Before(m.Next) {
 			m.Next = now.at.Until
@@ -296,10 +306,11 @@ func (c *counting) recount(was, is *Entry) error {
 	return nil
 }
 
-// span is the time for which an entry counts.
+// span is the time for which an entry counts, and for how much.
 type span struct {
 	at           Point
 	open, counts bool
+	spent        payment.USD
 }
 
 func spanOf(e *Entry) span {
@@ -307,10 +318,13 @@ func spanOf(e *Entry) span {
 		return span{}
 	}
 	until, open, counts := e.CountedUntil()
-	if !counts || open {
-		return span{open: open, counts: counts}
+	switch {
+	case !counts:
+		return span{}
+	case open:
+		return span{open: true, counts: true, spent: e.Spent}
 	}
-	return span{Point{until, e.ID}, false, true}
+	return span{Point{until, e.ID}, false, true, e.Spent}
 }
 
 func (s span) counted(after Point) bool { return s.counts && (s.open || s.at.After(after)) }

@@ -17,18 +17,26 @@ type Entry struct {
 
 	Terms     payment.Terms
 	TermsHash payment.Hash
-	Cost      payment.USD
-	Payer     payment.Address
-	Shared    bool   // judged by the default table
-	Host      string // normalised; empty for a direct transfer
-	Purpose   string
+	Cost      payment.USD // what was judged
+
+	// Spent is what counts of it in every cap: Cost from its authorization on,
+	// and once the chain told the fee that was paid, the value and that fee. It
+	// is 0 before, and where nothing was spent after all.
+	Spent payment.USD
+
+	Payer   payment.Address
+	Shared  bool   // judged by the default table
+	Host    string // normalised; empty for a direct transfer
+	Purpose string
 
 	Key         string       // the caller's key; empty where there was none
 	Fingerprint payment.Hash // of what a key stands for; see Request
 
 	// What rebuilding the authorization needs, and never the signature.
 	Slot        payment.Slot // zero until authorized
-	ValidBefore time.Time    // whole seconds; zero until authorized
+	ValidBefore time.Time    // of all that was permitted the latest: the hold's; whole seconds; zero until authorized
+	SignBefore  time.Time    // that of the newest variant, which is what is signed now; not after ValidBefore
+	Variants    int          // how often it was permitted for a further challenge; see Variant
 	ChallengeID string
 	Realm       string
 	Protocol    int    // the protocol version of the offer
@@ -64,7 +72,7 @@ type Entry struct {
 
 	Head payment.Hash // of the payment's own chain of events
 
-	// Permit lets the signer sign this entry's slot until ValidBefore, for the
+	// Permit lets the signer sign this entry's slot until SignBefore, for the
 	// first time or for the same bytes again. A store sets it on committed
 	// entries in Authorized, InDoubt, Claimed and Settled; it is zero on all
 	// others.
@@ -130,8 +138,8 @@ func (e *Entry) HoldsKey() bool { return e.Key != "" && !e.State.Freed() }
 // HoldsSlot reports whether no other payment may have the entry's slot.
 func (e *Entry) HoldsSlot() bool { return !e.Slot.IsZero() && e.State.Live() }
 
-// CountedUntil is the instant until which the entry's cost counts as spent or
-// held, and open where it has no end yet: see policy.Window.Counts. It is
+// CountedUntil is the instant until which what is Spent of the entry counts as
+// spent or held, and open where it has no end yet: see policy.Window.Counts. It is
 // false where the entry does not count.
 func (e *Entry) CountedUntil() (until time.Time, open, counts bool) {
 	switch e.State {
@@ -139,7 +147,10 @@ func (e *Entry) CountedUntil() (until time.Time, open, counts bool) {
 		return e.ValidBefore, e.Watched, true
 	case NeedsOperator:
 		return time.Time{}, true, true
-	case Settled:
+	case Settled, Cancelled:
+		if e.State == Cancelled && e.Spent == 0 {
+			return time.Time{}, false, false
+		}
 		if !e.SpentAt.IsZero() {
 			return e.SpentAt, false, true
 		}
@@ -164,7 +175,7 @@ func payeesOf(out []payment.Address, recipients []payment.Recipient) []payment.A
 // Grant is what a rail builds the entry's authorization from.
 func (e Entry) Grant() payment.Grant {
 	return payment.Grant{
-		PaymentID: e.ID, Terms: e.Terms, Payer: e.Payer, Slot: e.Slot, ValidBefore: e.ValidBefore,
+		PaymentID: e.ID, Terms: e.Terms, Payer: e.Payer, Slot: e.Slot, ValidBefore: e.SignBefore,
 		ChallengeID: e.ChallengeID, Realm: e.Realm, Version: e.Protocol, Echo: e.Echo, Permit: e.Permit,
 	}
 }

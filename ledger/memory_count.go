@@ -99,7 +99,7 @@ func (t *memoryTx) Due(after Point, limit int) ([]Spent, error) {
 		if len(t.due) == limit {
 			break
 		}
-		t.due = append(t.due, Spent{At: p, Facts: r.facts(), Cost: r.e.Cost})
+		t.due = append(t.due, Spent{At: p, Facts: r.facts(), Cost: r.e.Spent})
 	}
 	return t.due, nil
 }
@@ -155,10 +155,10 @@ func (t *memoryTx) place(s policy.Scope) (rows []*row, narrow bool) {
 func (t *memoryTx) Tally(s policy.Scope, after Point, now time.Time) (Tally, error) {
 	var sum Tally
 	for sp, r := range t.counted(s, after) {
-		sum.USD, _ = sum.USD.Add(r.e.Cost)
+		sum.USD, _ = sum.USD.Add(r.e.Spent)
 		sum.Count++
 		if r.e.State.Live() && (sp.open || !sp.at.Until.Before(now)) {
-			sum.Held, _ = sum.Held.Add(r.e.Cost)
+			sum.Held, _ = sum.Held.Add(r.e.Spent)
 		}
 	}
 	return sum, nil

@@ -22,6 +22,7 @@ type memoryTx struct {
 	slots     map[string]*row       // live ones
 	ended     map[string]payment.ID // slots that were live, by the payment that had them last
 	cursors   map[string]uint64
+	lanes     map[account][]Lane
 	owned     []*ownedRows
 	names     []string // what Owners returned
 
@@ -41,6 +42,12 @@ type memoryTx struct {
 
 type keyName struct{ agent, key string }
 
+// account is one on one chain.
+type account struct {
+	chain payment.ChainID
+	from  payment.Address
+}
+
 type callName struct {
 	agent       string
 	fingerprint payment.Hash
@@ -56,6 +63,7 @@ func (t *memoryTx) init() {
 	t.slots = map[string]*row{}
 	t.ended = map[string]payment.ID{}
 	t.cursors = map[string]uint64{}
+	t.lanes = map[account][]Lane{}
 	t.approvals = map[payment.ApprovalID]*Approval{}
 	t.pending = map[string]map[payment.ApprovalID]*Approval{}
 	t.counters = map[CounterKey]*Counter{}
@@ -141,6 +149,40 @@ func (t *memoryTx) SlotHolder(slot string) (*Entry, error) {
 		return r.e, nil
 	}
 	return nil, nil
+}
+
+// SlotEver is that of EntryTx.
+func (t *memoryTx) SlotEver(slot string) (*Entry, error) {
+	if r, ok := t.slots[slot]; ok {
+		return r.e, nil
+	}
+	if id, ok := t.ended[slot]; ok {
+		return t.entries[id].e, nil
+	}
+	return nil, nil
+}
+
+// Lanes is that of LaneTx.
+func (t *memoryTx) Lanes(chain payment.ChainID, from payment.Address) ([]Lane, error) {
+	return slices.Clone(t.lanes[account{chain, from}]), nil
+}
+
+// PutLane is that of LaneTx.
+func (t *memoryTx) PutLane(l Lane) error {
+	k := account{l.Chain, l.From}
+	if i := slices.IndexFunc(t.lanes[k], func(o Lane) bool { return o.Key == l.Key }); i >= 0 {
+		t.lanes[k][i] = l
+	} else {
+		t.lanes[k] = append(t.lanes[k], l)
+	}
+	return nil
+}
+
+// DropLane is that of LaneTx.
+func (t *memoryTx) DropLane(l Lane) error {
+	k := account{l.Chain, l.From}
+	t.lanes[k] = slices.DeleteFunc(t.lanes[k], func(o Lane) bool { return o.Key == l.Key })
+	return nil
 }
 
 // Insert is that of EntryTx.

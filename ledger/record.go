@@ -44,9 +44,14 @@ func (r *record) hash(key string, h *payment.Hash) {
 
 func (r *record) number(key string, n int64) {
 	if n != 0 {
-		r.name(key)
-		r.b = strconv.AppendInt(r.b, n, 10)
+		r.whole(key, n)
 	}
+}
+
+// whole is number for one that is told where it is 0 too.
+func (r *record) whole(key string, n int64) {
+	r.name(key)
+	r.b = strconv.AppendInt(r.b, n, 10)
 }
 
 func (r *record) flag(key string, on bool) {
@@ -153,21 +158,41 @@ func (e *Entry) rest() payment.Hash {
 	return sha256.Sum256(b)
 }
 
-// record is what the event of a change keeps; spent is the instant stored.
-func (c *Change) record(spent time.Time) []byte {
+// record is what the event of a change keeps that made e; spent is the instant
+// stored.
+func (c *Change) record(e *Entry, spent time.Time) []byte {
 	r := newRecord(256)
 	r.flag("assumed", c.Assumed)
+	if c.Variant != nil {
+		r.text("challenge", e.ChallengeID)
+	}
 	if c.Receipt != nil {
 		r.text("claim", c.Receipt.Claim.String())
 		r.text("code", c.Receipt.Code)
 	}
+	if c.Fee != nil {
+		r.whole("counted", int64(e.Spent))
+	}
 	r.flag("delivered", c.Delivered)
+	if c.Fee != nil {
+		r.whole("fee", int64(*c.Fee))
+	}
 	r.number("http", int64(c.HTTP))
 	r.text("note", c.Note)
+	if c.Variant != nil {
+		rest := e.rest()
+		r.hash("rest", &rest)
+	}
 	r.number("sent", int64(max(c.Sent, 0)))
+	if c.Variant != nil {
+		r.instant("sign_before", e.SignBefore)
+	}
 	r.instant("spent", spent)
 	if c.Receipt != nil {
 		r.text("tx", c.Receipt.TxHash)
+	}
+	if c.Variant != nil {
+		r.instant("valid_before", e.ValidBefore)
 	}
 	r.text("who", c.Who)
 	return r.done()

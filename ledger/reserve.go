@@ -87,6 +87,9 @@ type reserving struct {
 
 	verdict policy.Verdict
 	frozen  bool
+	slot    payment.Slot // that an authorization gets
+	lane    *Lane        // that slot is in, where it is of a pool
+	retired []Lane       // of that pool
 	count   *counting
 
 	// Approved on other terms than these: what the key stands for, or nil, and
@@ -219,6 +222,11 @@ func (s *reserving) store(approved *Entry) (*Entry, error) {
 	}
 	if s.verdict.Status == payment.PendingApproval && approved == nil {
 		if err := s.maxPending(); err != nil {
+			return nil, err
+		}
+	}
+	if s.verdict.Status == payment.Allowed || s.verdict.Status == payment.PendingApproval && approved != nil {
+		if err := s.allot(approved); err != nil {
 			return nil, err
 		}
 	}

@@ -40,7 +40,9 @@ type Store interface {
 	// Advance records a move, or a fact about a live payment, by compare-and-set
 	// on Change.Version. ErrStale means that somebody else moved it, ErrIllegal
 	// that the table of moves forbids it; nothing is stored then. It refuses no
-	// clock, since an outcome must not be lost.
+	// clock, since an outcome must not be lost: only a Variant, which permits a
+	// signature, is refused as by Reserve, with ErrClockSkew, ErrFrozen,
+	// ErrTooShort, ErrMissing or ErrReadOnly.
 	Advance(ctx context.Context, c Change) (Entry, error)
 
 	// Entry returns one payment, or ErrNotFound.
@@ -125,8 +127,16 @@ type Request struct {
 	Validity time.Duration
 
 	// Slot is the slot to use. A zero NonceID of a SlotEVM is filled by the
-	// store with 32 random bytes.
+	// store with 32 random bytes, and for that of a SlotLane it allots a lane. A
+	// SlotExpiring, and a SlotEVM with a NonceID, is ErrTaken where any payment
+	// of this ledger was ever authorized in it.
 	Slot payment.Slot
+
+	// Lanes is the size of the pool that a SlotLane is allotted from: so many
+	// payments of the account on the chain are in flight at once. With 0, and
+	// for a payment that is not Watched, the lane is a fresh one of random bytes
+	// that is never used again.
+	Lanes int
 
 	Watched bool // see Entry.Watched
 	Uses    bool // the uses are wanted also where every limit has room
@@ -154,9 +164,19 @@ type Change struct {
 	Delivered bool             // true sets it; it is never taken back
 	Sent      int              // added to Sends
 	Note      string           // "" leaves what is recorded
-	SpentAt   time.Time        // with Settled: the settling block's time
+	SpentAt   time.Time        // with Settled, and with a Fee: the time of the block
 	Assumed   bool
 	Who       string // the operator's or the evidence's name, for the record
+
+	// Fee is what the account paid for the use of the slot, with a move to
+	// Settled or Cancelled: the payment counts for its value and the fee from
+	// then on, or, Cancelled, for the fee alone. It is ErrIllegal where it is
+	// above the fee bound of the terms. nil where it is not known: what is
+	// settled counts for its whole cost then, and what is cancelled for nothing.
+	Fee *payment.USD
+
+	// Variant asks for a permit to sign the payment for a further challenge.
+	Variant *Variant
 }
 
 // Query selects entries.
@@ -172,6 +192,8 @@ type Query struct {
 
 // Errors that callers branch on.
 var (
+	ErrFrozen      = errors.New("ledger: frozen: payments are stopped")
+	ErrTooShort    = errors.New("ledger: validity_too_short: under 10 s are left for the authorization")
 	ErrNotFound    = errors.New("ledger: not found")
 	ErrStale       = errors.New("ledger: somebody else moved this payment")
 	ErrIllegal     = errors.New("ledger: not a legal move")

@@ -37,6 +37,7 @@ type Tx interface {
 	EntryTx
 	ApprovalTx
 	CountTx
+	LaneTx
 }
 
 // ClockTx is the ledger's time and its switches.
@@ -86,6 +87,11 @@ type EntryTx interface {
 	// SlotHolder is the payment that holds the live slot of this key
 	// (Slot.String), or nil. Index: unique on the slot where Entry.HoldsSlot.
 	SlotHolder(slot string) (*Entry, error)
+
+	// SlotEver is the payment that holds the slot of this key or, where none
+	// does, the one that held it last, whatever became of it; nil where there
+	// never was any. Index: the slots of payments that hold none any more.
+	SlotEver(slot string) (*Entry, error)
 
 	// Owners are the owners of payments in Authorized, each once, and Owned
 	// are one owner's. Index: owner, where the state is Authorized.
@@ -238,7 +244,7 @@ type Counter struct {
 type Spent struct {
 	At    Point
 	Facts policy.Facts
-	Cost  payment.USD
+	Cost  payment.USD // Entry.Spent
 }
 
 // Tally is what Tx.Tally adds up.

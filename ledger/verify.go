@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/canopy-go/canopy/payment"
@@ -20,8 +21,9 @@ func Replay(events []Event) (Entry, error) {
 // replayed is what the events of one payment tell.
 type replayed struct {
 	Entry
-	rest     payment.Hash // of what they do not tell
-	approval Approval     // but for the terms and the words; zero where nobody was asked
+	rest     payment.Hash  // of what they do not tell
+	longest  time.Duration // of the validities that were permitted
+	approval Approval      // but for the terms and the words; zero where nobody was asked
 }
 
 func replay(events []Event) (e replayed, err error) {
@@ -46,9 +48,15 @@ func replay(events []Event) (e replayed, err error) {
 		d.asked(&e.approval, ev)
 		if ev.To == Authorized && ev.From != Authorized {
 			e.AuthorizedAt = ev.At
+			e.Spent, e.longest = e.Cost, e.ValidBefore.Sub(ev.At)
 		}
 		if ev.From.Live() {
 			d.outcome(&e.Entry, ev)
+		}
+		if d.SignBefore != 0 {
+			if err := d.variant(&e, ev); err != nil {
+				return e, err
+			}
 		}
 	}
 	return e, nil
@@ -79,6 +87,9 @@ type eventData struct {
 	Sent      int    `json:"sent"`
 	Spent     int64  `json:"spent"`
 	Tx        string `json:"tx"`
+
+	Counted    *int64 `json:"counted"`
+	SignBefore int64  `json:"sign_before"`
 
 	By      string `json:"by"`
 	Comment string `json:"comment"`
@@ -119,6 +130,17 @@ func (d *eventData) describe(e *Entry) {
 	e.Cost, e.Fingerprint, e.Host, e.Owner = payment.USD(d.Cost), d.Fingerprint, d.Host, d.Owner
 	e.Policy, e.Shared, e.slot, e.TermsHash, e.Watched = d.Policy, d.Shared, d.Slot, d.Terms, d.Watched
 	e.ValidBefore = micro(d.ValidBefore)
+	e.SignBefore = e.ValidBefore
+}
+
+// variant follows a permit for a further challenge.
+func (d *eventData) variant(e *replayed, ev Event) error {
+	if e.Variants++; e.Variants > MaxVariants || ev.From != ev.To || ev.By != ByClient || !strings.HasPrefix(e.slot, "lane/") {
+		return fmt.Errorf("ledger: event %d of %s is a variant that none may be", ev.Seq, ev.Payment)
+	}
+	e.ChallengeID, e.SignBefore, e.ValidBefore = d.Challenge, micro(d.SignBefore), micro(d.ValidBefore)
+	e.longest = max(e.longest, e.SignBefore.Sub(ev.At))
+	return nil
 }
 
 func (d *eventData) outcome(e *Entry, ev Event) {
@@ -136,6 +158,12 @@ func (d *eventData) outcome(e *Entry, ev Event) {
 	}
 	if d.Spent != 0 {
 		e.SpentAt = micro(d.Spent)
+	}
+	switch {
+	case d.Counted != nil:
+		e.Spent = payment.USD(*d.Counted)
+	case ev.To.Freed():
+		e.Spent = 0
 	}
 	if e.OutcomeAt.IsZero() && ev.To != Authorized {
 		e.OutcomeAt, e.Recovered = ev.At, ev.By == ByRecovery
@@ -207,7 +235,7 @@ func (v *Verification) Payment(e *Entry, events []Event) {
 		for _, s := range scopesOf(nil, facts, m.Kinds) {
 			key := NewCounterKey(s, m.Window)
 			n := v.sums[key]
-			n.USD, _ = n.USD.Add(e.Cost)
+			n.USD, _ = n.USD.Add(e.Spent)
 			n.Count++
 			v.sums[key] = n
 		}
@@ -269,7 +297,9 @@ func differ(a *replayed, b *Entry) string {
 		{"terms hash", a.TermsHash == b.TermsHash},
 		{"fingerprint", a.Fingerprint == b.Fingerprint},
 		{"slot", a.slot == b.SlotKey()},
-		{"validity", a.ValidBefore.Equal(b.ValidBefore)},
+		{"spending", a.Spent == b.Spent},
+		{"validity", a.ValidBefore.Equal(b.ValidBefore) && a.SignBefore.Equal(b.SignBefore) && a.longest <= longest(&b.Terms)},
+		{"number of variants", a.Variants == b.Variants},
 		{"challenge", a.State == Authorized || a.AuthorizedAt.IsZero() || a.ChallengeID == written(b.ChallengeID)},
 		{"watch", a.Watched == b.Watched || a.AuthorizedAt.IsZero()},
 		{"creation", a.CreatedAt.Equal(b.CreatedAt)},
@@ -284,6 +314,14 @@ func differ(a *replayed, b *Entry) string {
 		{"policy", a.Policy == b.Policy},
 		{"payer, key, echo or other part", a.rest == b.rest()},
 	})
+}
+
+// longest is the longest validity that terms let be permitted.
+func longest(t *payment.Terms) time.Duration {
+	if t.Validity > 0 {
+		return min(t.Validity, maxValidity)
+	}
+	return maxValidity
 }
 
 // unlike names the first fact in which an approval differs from what the events

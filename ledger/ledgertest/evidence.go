@@ -40,7 +40,7 @@ func testFindSlots(w *world) {
 	w.finds(w.s, nil)
 
 	// A slot that was given again is the latest one's, live or not.
-	given := payment.Slot{Kind: payment.SlotEVM, NonceID: [32]byte{7}}
+	given := payment.Slot{Kind: payment.SlotLane, NonceID: [32]byte{7}}
 	use := func(r *ledger.Request) { r.Slot = given }
 	first := w.move(w.allow(w.fetch(path("/one"), use)), ledger.InDoubt, ledger.ByClient)
 	w.finds(w.s, []payment.Slot{first.Slot}, first.ID)

@@ -40,7 +40,7 @@ func testValidity(w *world) {
 		{ask: time.Minute, change: func(r *ledger.Request) { r.Payment.Terms.Validity = 5 * time.Second }},
 		{ask: time.Hour, change: func(r *ledger.Request) { r.Verdict.MaxValidity, r.Payment.Terms.Validity = 0, 0 }, want: whole.Add(10 * time.Minute)},
 		{ask: time.Hour, change: func(r *ledger.Request) { r.Verdict.MaxValidity, r.Payment.Terms.Validity = time.Hour, 0 }, want: whole.Add(10 * time.Minute)},
-		{ask: time.Minute, change: func(r *ledger.Request) { r.Slot.Kind = payment.SlotExpiring }, want: whole.Add(25 * time.Second)},
+		{ask: time.Minute, change: func(r *ledger.Request) { r.Slot = payment.Slot{Kind: payment.SlotExpiring, NonceID: [32]byte{1}} }, want: whole.Add(25 * time.Second)},
 	} {
 		change := func(r *ledger.Request) {
 			r.Validity = tt.ask
@@ -86,7 +86,11 @@ func testSlots(w *world) {
 		first = w.move(first, ledger.InDoubt, ledger.ByClient)
 		w.fails(w.fetch(path("/again"), use), ledger.ErrTaken)
 		w.move(first, ledger.ExpiredUnused, ledger.ByChain)
-		w.allow(w.fetch(path("/again"), use)) // the chain showed it unused
+		if slot.Kind == payment.SlotLane {
+			w.allow(w.fetch(path("/again"), use)) // the chain showed it unused
+		} else {
+			w.fails(w.fetch(path("/again"), use), ledger.ErrTaken) // it binds one payment for ever
+		}
 	}
 	next := lane
 	next.Nonce++

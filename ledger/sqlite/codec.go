@@ -10,8 +10,15 @@ import (
 	"github.com/canopy-go/canopy/policy"
 )
 
-// bodyVersion stands first in every body. Another one is another layout.
-const bodyVersion = 1
+// A version stands first in every body. Another one is another layout.
+const (
+	approvalVersion = 1
+	entryVersion    = 2
+
+	// Entries of version 1, which are read and never written, have their cost in
+	// the column, and know neither of variants nor of the fee that was paid.
+	firstEntry = 1
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

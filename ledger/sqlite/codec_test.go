@@ -73,7 +73,7 @@ func roundTrip(t *testing.T, e *ledger.Entry) {
 	t.Helper()
 	body := encodeEntry(e)
 	got := ledger.Entry{
-		ID: e.ID, Agent: e.Agent, State: e.State, Version: e.Version, Cost: e.Cost, Host: e.Host, Shared: e.Shared,
+		ID: e.ID, Agent: e.Agent, State: e.State, Version: e.Version, Spent: e.Spent, Host: e.Host, Shared: e.Shared,
 		CreatedAt: e.CreatedAt, Fingerprint: e.Fingerprint,
 	}
 	if err := decodeEntry(body, &got); err != nil {

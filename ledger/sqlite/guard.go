@@ -30,7 +30,7 @@ func ownDir(path string) (string, error) {
 		return "", fmt.Errorf("sqlite: %s: %w", path, err)
 	}
 	dir := filepath.Dir(abs)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(dir); err != nil {
 		return "", fmt.Errorf("sqlite: %s: making its directory: %w", path, err)
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
@@ -149,6 +149,26 @@ func create(path string) (bool, error) {
 	}
 	defer f.Close()
 	return true, syncDir(filepath.Dir(path))
+}
+
+// makeDir makes a directory, and those above it that are missing, durably.
+func makeDir(dir string) error {
+	var above []string // directories that get a new name
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(d); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		above = append(above, filepath.Dir(d))
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range above {
+		if err := syncDir(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // syncDir makes a new or renamed file's name durable.

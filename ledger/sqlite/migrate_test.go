@@ -48,7 +48,7 @@ func TestMigrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{`DROP TABLE slots`, `DROP TABLE cursors`, `DROP TABLE shared_keys`, `ALTER TABLE meta DROP COLUMN anchor`, `PRAGMA user_version = 1`} {
+	for _, sql := range []string{`DROP TABLE lanes`, `DROP TABLE slots`, `DROP TABLE cursors`, `DROP TABLE shared_keys`, `ALTER TABLE meta DROP COLUMN anchor`, `PRAGMA user_version = 1`} {
 		if err := c.script(sql); err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func entryOf(row []driver.Value) (n int64, e *ledger.Entry, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	e.ID, e.State, e.Cost = payment.ID(id), ledger.State(state), payment.USD(cost)
+	e.ID, e.State, e.Spent = payment.ID(id), ledger.State(state), payment.USD(cost)
 	e.CreatedAt = fromMicro(created)
 	if copy(e.Fingerprint[:], fingerprint) != len(e.Fingerprint) {
 		return 0, nil, fmt.Errorf("payment %q: %w", id, ErrDamaged)
@@ -94,7 +94,7 @@ func beside(e *ledger.Entry) func(*writer) {
 		w.uint(uint64(e.State))
 		w.int(e.Version)
 		w.int(e.CreatedAt.UnixMicro())
-		w.int(int64(e.Cost))
+		w.int(int64(e.Spent))
 		w.bool(e.Shared)
 		w.string(e.Agent)
 		w.string(e.Host)
@@ -105,7 +105,10 @@ func beside(e *ledger.Entry) func(*writer) {
 // encodeEntry is the body of e: all but what is in columns of its own.
 func encodeEntry(e *ledger.Entry) []byte {
 	w := &writer{make([]byte, 0, 512+len(e.Echo))}
-	w.uint(bodyVersion)
+	w.uint(entryVersion)
+	w.int(int64(e.Cost))
+	w.time(e.SignBefore)
+	w.uint(uint64(e.Variants))
 	w.terms(&e.Terms)
 	w.fixed(e.TermsHash[:])
 	w.fixed(e.Payer[:])
@@ -146,7 +149,14 @@ func encodeEntry(e *ledger.Entry) []byte {
 
 func decodeEntry(b []byte, e *ledger.Entry) error {
 	r := unseal(b, beside(e))
-	if r.uint() != bodyVersion {
+	version := r.uint()
+	switch version {
+	case entryVersion:
+		e.Cost = payment.USD(r.int())
+		e.SignBefore = r.time()
+		e.Variants = int(r.uint())
+	case firstEntry:
+	default:
 		r.fail()
 	}
 	r.terms(&e.Terms)
@@ -184,6 +194,12 @@ func decodeEntry(b []byte, e *ledger.Entry) error {
 	e.Policy = r.hash()
 	e.DuplicateWindow = time.Duration(r.int())
 	r.fixed(e.Head[:])
+	if version == firstEntry {
+		e.Cost, e.SignBefore = e.Spent, e.ValidBefore
+		if e.AuthorizedAt.IsZero() || e.State.Freed() {
+			e.Spent = 0
+		}
+	}
 	return r.end()
 }
 
@@ -215,7 +231,7 @@ func (r *reader) slot(s *payment.Slot) {
 // encodeApproval is the body of a: all of it.
 func encodeApproval(a *ledger.Approval) []byte {
 	w := &writer{make([]byte, 0, 512)}
-	w.uint(bodyVersion)
+	w.uint(approvalVersion)
 	w.string(string(a.Payment))
 	w.string(a.Agent)
 	w.terms(&a.Terms)
@@ -238,7 +254,7 @@ func encodeApproval(a *ledger.Approval) []byte {
 func decodeApproval(id string, b []byte) (*ledger.Approval, error) {
 	a := &ledger.Approval{ID: payment.ApprovalID(id)}
 	r := unseal(b, func(w *writer) { w.string(id) })
-	if r.uint() != bodyVersion {
+	if r.uint() != approvalVersion {
 		r.fail()
 	}
 	a.Payment = payment.ID(r.string())

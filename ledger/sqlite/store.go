@@ -32,7 +32,16 @@ func (s *Store) Reserve(ctx context.Context, r ledger.Request) (ledger.Entry, []
 // Advance implements ledger.Store.
 func (s *Store) Advance(ctx context.Context, c ledger.Change) (ledger.Entry, error) {
 	var e *ledger.Entry
-	committed, err := s.do(ctx, &job{kind: advance, step: func(t *tx) (err error) {
+	k := advance
+	if c.Variant != nil {
+		k = reserve // a permission, and no outcome
+	}
+	committed, err := s.do(ctx, &job{kind: k, step: func(t *tx) (err error) {
+		if c.Variant != nil {
+			if err := s.usable(t); err != nil {
+				return err
+			}
+		}
 		e, err = ledger.AdvanceTx(t, &c, s.env())
 		return err
 	}})

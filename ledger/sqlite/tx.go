@@ -156,7 +156,7 @@ func (t *tx) Insert(e *ledger.Entry, ev *ledger.Event) error {
 	payee, others := payees(e)
 	_, n, err := t.c.try(`INSERT INTO payments (id, state, version, created, cost, shared, agent, host, fingerprint, payee, others,
 		held, slot, owner, answers, transfer, counts, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		string(e.ID), int64(e.State), e.Version, e.CreatedAt.UnixMicro(), int64(e.Cost), e.Shared, e.Agent, e.Host, e.Fingerprint[:],
+		string(e.ID), int64(e.State), e.Version, e.CreatedAt.UnixMicro(), int64(e.Spent), e.Shared, e.Agent, e.Host, e.Fingerprint[:],
 		payee, others, d.held, blob(d.slot), d.owner, d.answers, d.transfer, d.counts, encodeEntry(e))
 	if err != nil {
 		return t.taken(err)
@@ -196,7 +196,7 @@ func (t *tx) Update(e *ledger.Entry, ev *ledger.Event) error {
 	}
 	before, after := derive(was.e), derive(e)
 	sql, args := update(before, after)
-	args = append(args, int64(e.State), e.Version, int64(e.Cost), encodeEntry(e), was.n)
+	args = append(args, int64(e.State), e.Version, int64(e.Spent), encodeEntry(e), was.n)
 	changed, _, err := t.c.try(sql, args...)
 	switch {
 	case err != nil:
