@@ -40,7 +40,7 @@ func (c *Client) present(ctx context.Context, p *purchase, rail Rail, e ledger.E
 		if !isChallenge(resp) {
 			return c.delivered(ctx, p, rail, e, auth, resp, sends), nil
 		}
-		again := c.second(resp, p, rail, e)
+		again := c.second(resp, p, rail, e, auth)
 		again.receipt, again.stop = redact(again.receipt, auth), redactError(again.stop, auth)
 		resp.Body.Close()
 		if claimed(again.receipt, e.Sends+sends-1) {
@@ -94,7 +94,7 @@ func (p *purchase) mayResend(e ledger.Entry) bool {
 
 // delivered records an answer that is not a challenge and returns it.
 func (c *Client) delivered(ctx context.Context, p *purchase, rail Rail, e ledger.Entry, auth payment.Authorization, resp *http.Response, sends int) *http.Response {
-	receipt, err := rail.Receipt(resp, e.Grant())
+	receipt, err := rail.Receipt(resp, grantOf(e, auth))
 	if err != nil {
 		receipt = payment.Receipt{Code: "bad_receipt", Message: plaintext.Clean(err.Error(), 300)}
 	}
@@ -110,6 +110,13 @@ func (c *Client) delivered(ctx context.Context, p *purchase, rail Rail, e ledger
 	r := resultOf(e)
 	r.Warning = warning
 	return withResult(resp, p.req, r)
+}
+
+// grantOf is what a receipt of auth is held against.
+func grantOf(e ledger.Entry, auth payment.Authorization) payment.Grant {
+	g := e.Grant()
+	g.TxHash = auth.TxHash
+	return g
 }
 
 // giveUp records that no answer came, and returns the error that says so: a
@@ -147,14 +154,14 @@ type challenged struct {
 var errOtherTerms = errors.New("the seller now asks for other terms")
 
 // second reads a challenge that answered a payment.
-func (c *Client) second(resp *http.Response, p *purchase, rail Rail, e ledger.Entry) challenged {
+func (c *Client) second(resp *http.Response, p *purchase, rail Rail, e ledger.Entry, auth payment.Authorization) challenged {
 	body, err := c.readChallenge(resp)
 	if err != nil {
 		return challenged{stop: fmt.Errorf("reading the %d after payment: %w", resp.StatusCode, err)}
 	}
 	rest := resp.Body
 	resp.Body = io.NopCloser(bytes.NewReader(body))
-	receipt, err := rail.Receipt(resp, e.Grant())
+	receipt, err := rail.Receipt(resp, grantOf(e, auth))
 	resp.Body = rest
 	if err != nil {
 		receipt = payment.Receipt{Code: "bad_receipt", Message: plaintext.Clean(err.Error(), 300)}

@@ -86,6 +86,10 @@ type Grant struct {
 	Echo        []byte
 	Permit      Permit
 
+	// TxHash is that of the authorization, where it was known before it left: a
+	// receipt that names another is not of it. Authorize and Decode do not look.
+	TxHash string
+
 	// Recover asks Decode to recover the signer's address from the signature
 	// and to compare it with Payer.
 	Recover bool

@@ -1,0 +1,87 @@
+package mpp
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/canopy-go/canopy/payment"
+)
+
+// Transfer returns the offer that carries out a direct transfer on a Tempo chain:
+// one transaction of our own, whose fee is paid in the token. The token is the
+// chain's USDC.e, else its pathUSD, else its only one. t.Memo is 0x and 64 hex
+// digits, or text of at most 32 bytes; without one the memo is a hash of the
+// payment's ID. payment.ErrNotMine means that t.Chain is no Tempo chain of this
+// rail. Nothing is signed or sent.
+func (r *Rail) Transfer(_ context.Context, t payment.Transfer) (payment.Offer, error) {
+	token, err := r.dollar(t.Chain)
+	if err != nil {
+		return payment.Offer{}, err
+	}
+	amount, ok := token.asset.Units(t.Amount)
+	if !ok || amount.IsZero() {
+		return payment.Offer{}, fmt.Errorf("mpp: transfer: %s is not an amount to pay", t.Amount)
+	}
+	m, err := memoOf(t.Memo)
+	if err != nil {
+		return payment.Offer{}, err
+	}
+	p := plan{mode: modeTransfer, limits: r.fees.limits(1, false), memos: []memo{m}}
+	bound, ok := p.limits.bound(token.asset)
+	if !ok {
+		return payment.Offer{}, fmt.Errorf("mpp: transfer: the fee of %d gas cannot be counted", p.limits.gas)
+	}
+	return payment.Offer{
+		Rail: Name, Scheme: SchemeTransfer, Asset: token.asset, Amount: amount, FeeBound: bound,
+		Recipients: []payment.Recipient{{Address: t.To, Amount: amount}},
+		Slot:       payment.SlotLane, Network: string(t.Chain), Version: 1, Resend: true, Echo: p.encode(),
+	}, nil
+}
+
+// memoOf is the memo of a transfer as its caller states it.
+func memoOf(s string) (memo, error) {
+	m := memo{kind: memoFixed}
+	switch hexed, is := strings.CutPrefix(s, "0x"); {
+	case s == "":
+		m.kind = memoPayment
+	case is && len(hexed) == 64:
+		if _, err := hex.Decode(m.fixed[:], []byte(hexed)); err != nil {
+			return m, fmt.Errorf("mpp: transfer: the memo begins with 0x and is not hex")
+		}
+	case len(s) > len(m.fixed):
+		return m, fmt.Errorf("mpp: transfer: a memo is 0x and 64 hex digits or text of at most %d bytes, not %d", len(m.fixed), len(s))
+	default:
+		copy(m.fixed[:], s)
+	}
+	return m, nil
+}
+
+// dollar is the token that transfers on chain use.
+func (r *Rail) dollar(chain payment.ChainID) (*token, error) {
+	var all []*token
+	for _, t := range r.tokens {
+		if t.tempo && t.asset.Chain == chain && r.serves(chain) {
+			all = append(all, t)
+		}
+	}
+	if len(all) == 0 {
+		return nil, payment.ErrNotMine
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	for _, symbol := range [...]string{"USDC.e", "pathUSD"} {
+		var named []*token
+		for _, t := range all {
+			if t.asset.Symbol == symbol {
+				named = append(named, t)
+			}
+		}
+		if len(named) == 1 {
+			return named[0], nil
+		}
+	}
+	return nil, fmt.Errorf("mpp: transfer: %s has several dollars, and not one of them alone is its USDC.e or pathUSD", chain.Name())
+}
