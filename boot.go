@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/ledger"
@@ -15,6 +16,19 @@ import (
 type boot struct {
 	mu   sync.Mutex
 	done chan struct{} // nil until it began; closed when it has ended
+
+	lanes time.Time // when it was done last for want of a lane
+}
+
+// again reports whether it is time to do it for want of a lane.
+func (b *boot) again(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d := now.Sub(b.lanes); d >= 0 && d < time.Second {
+		return false
+	}
+	b.lanes = now
+	return true
 }
 
 // watches reports whether there is a chain to ask.
@@ -67,14 +81,20 @@ func (c *Client) reconcileBriefly(ctx context.Context) Reconciliation {
 }
 
 // mayFree reports whether e was refused for a cap in which a hold past its
-// validity takes part, so that the chain may have room to give back.
+// validity takes part, or for want of a lane, so that the chain may have room to
+// give back. For lanes it is asked once a second.
 func (c *Client) mayFree(ctx context.Context, e ledger.Entry) bool {
 	if e.State != ledger.Denied && e.State != ledger.Approved || !c.watches() {
 		return false
 	}
 	full := false
 	for _, r := range e.Reasons {
-		full = full || r.Code == policy.CodeCapExceeded || r.Code == policy.CodeCountExceeded
+		switch r.Code {
+		case policy.CodeCapExceeded, policy.CodeCountExceeded:
+			full = true
+		case ledger.CodeNoFreeLane:
+			return c.boot.again(c.cfg.Now())
+		}
 	}
 	if !full {
 		return false

@@ -81,6 +81,14 @@ type Config struct {
 	// headers of up to 256 KiB.
 	Transport http.RoundTripper
 
+	// Lanes is how many payments of the account can be in flight at once on one
+	// Tempo chain, by transactions of its own. Each takes a lane until the chain
+	// shows what became of it, and a lane that was used before is cheaper than a
+	// new one. More are denied with no_free_lane. Default 64. It counts where the
+	// chain is one of the treasury's that is a Reconciler; else each payment
+	// takes a new lane.
+	Lanes int
+
 	// Announce has RoundTrip tell every server by a header what can be paid by,
 	// where a rail has words for that. Fetch and CheckURL always do.
 	Announce bool
@@ -193,6 +201,12 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.Func(cfg.Now)
 	}
+	switch {
+	case cfg.Lanes < 0 || cfg.Lanes > maxLanes:
+		return nil, fmt.Errorf("canopy: Config.Lanes: %d is not 1 to %d", cfg.Lanes, maxLanes)
+	case cfg.Lanes == 0:
+		cfg.Lanes = defaultLanes
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -236,6 +250,11 @@ func New(cfg Config) (*Client, error) {
 	c.cfg.Channels = append([]approvals.Channel(nil), cfg.Channels...)
 	return c, nil
 }
+
+const (
+	defaultLanes = 64
+	maxLanes     = 1024
+)
 
 // newTransport is the transport of a client that was given none.
 func newTransport() *http.Transport {

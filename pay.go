@@ -64,7 +64,7 @@ func (c *Client) reserve(ctx context.Context, p *purchase, o offered) (ledger.En
 
 // commit reserves r.
 func (c *Client) commit(ctx context.Context, r ledger.Request) (ledger.Entry, error) {
-	r.Watched = c.watched(r.Slot)
+	r.Watched, r.Lanes = c.watched(r.Slot), c.cfg.Lanes
 	c.catchUp(ctx)
 	e, err := c.reserveNow(ctx, r)
 	if err == nil && c.mayFree(ctx, e) && c.reconcileBriefly(ctx).moved() {
@@ -105,6 +105,11 @@ func (c *Client) pay(ctx context.Context, p *purchase, rail Rail, e ledger.Entry
 	if err != nil {
 		return nil, c.stop(ctx, e, SignedNotSent, err)
 	}
+	if len(auth.Raw) > 0 {
+		if e, err = c.push(ctx, e, auth); err != nil {
+			return nil, err
+		}
+	}
 	return c.present(ctx, p, rail, e, auth)
 }
 
@@ -127,7 +132,7 @@ func (c *Client) authorize(ctx context.Context, rail Rail, e ledger.Entry) (paym
 	grant := e.Grant()
 	grant.Recover = !payment.IsLocal(signer)
 	auth, err := rail.Authorize(ctx, grant, signer)
-	switch late := e.ValidBefore.Sub(c.cfg.Now()) < minValidity; {
+	switch late := e.SignBefore.Sub(c.cfg.Now()) < minValidity; {
 	case errors.Is(err, payment.ErrForeignSignature):
 		return none, c.distrust(ctx, e, err)
 	case err != nil && late:
@@ -142,7 +147,7 @@ func (c *Client) authorize(ctx context.Context, rail Rail, e ledger.Entry) (paym
 	if err != nil {
 		return none, c.distrust(ctx, e, err)
 	}
-	if e.ValidBefore.Sub(c.cfg.Now()) < minValidity {
+	if e.SignBefore.Sub(c.cfg.Now()) < minValidity {
 		return none, errTooLate
 	}
 	return auth, nil

@@ -22,9 +22,12 @@ const (
 )
 
 // present sends e's authorization and records what comes of it. The same bytes
-// are sent again where a second challenge states the same terms, at most twice;
-// nothing else is ever signed for this payment.
+// are sent again where a second challenge states the same terms, at most twice,
+// and on a lane they are signed again for its new challenge; nothing else is ever
+// signed for this payment.
 func (c *Client) present(ctx context.Context, p *purchase, rail Rail, e ledger.Entry, auth payment.Authorization) (*http.Response, error) {
+	sent := secrets{auth}
+	again := 0 // how often these bytes were sent before
 	for sends := 1; ; sends++ {
 		if err := c.mayGoOn(ctx); err != nil {
 			return nil, c.giveUp(ctx, e, sends-1, payment.Receipt{}, err)
@@ -35,28 +38,66 @@ func (c *Client) present(ctx context.Context, p *purchase, rail Rail, e ledger.E
 		}
 		resp, err := c.send(req)
 		if err != nil {
-			return nil, c.giveUp(ctx, e, sends, payment.Receipt{}, redactError(err, auth))
+			return nil, c.giveUp(ctx, e, sends, payment.Receipt{}, sent.redactError(err))
 		}
 		if !isChallenge(resp) {
-			return c.delivered(ctx, p, rail, e, auth, resp, sends), nil
+			return c.delivered(ctx, p, rail, e, auth, sent, resp, sends), nil
 		}
-		again := c.second(resp, p, rail, e, auth)
-		again.receipt, again.stop = redact(again.receipt, auth), redactError(again.stop, auth)
+		now := c.second(resp, p, rail, e, auth)
+		now.receipt, now.stop = sent.redact(now.receipt), sent.redactError(now.stop)
 		resp.Body.Close()
-		if claimed(again.receipt, e.Sends+sends-1) {
-			return nil, c.giveUp(ctx, e, sends, again.receipt, nil)
+		if claimed(now.receipt, e.Sends+sends-1) {
+			return nil, c.giveUp(ctx, e, sends, now.receipt, nil)
 		}
-		if again.stop != nil || sends > maxResends || !p.mayResend(e) {
-			return nil, c.giveUp(ctx, e, sends, again.receipt, again.stop)
+		vary := now.varies(e, auth)
+		if now.stop != nil || again >= maxResends && !vary || !p.mayResend(e) {
+			return nil, c.giveUp(ctx, e, sends, now.receipt, now.stop)
 		}
-		wait := resendAfter(resp, again.receipt, sends)
-		if e.ValidBefore.Sub(c.cfg.Now())-wait < minValidity {
-			return nil, c.giveUp(ctx, e, sends, again.receipt, errors.New("its validity ends before it could be sent again"))
+		wait := resendAfter(resp, now.receipt, again+1)
+		if !vary && e.SignBefore.Sub(c.cfg.Now())-wait < minValidity {
+			return nil, c.giveUp(ctx, e, sends, now.receipt, errors.New("its validity ends before it could be sent again"))
 		}
 		if err := clock.Sleep(ctx, c.cfg.Clock, wait); err != nil {
-			return nil, c.giveUp(ctx, e, sends, again.receipt, err)
+			return nil, c.giveUp(ctx, e, sends, now.receipt, err)
+		}
+		if again++; vary {
+			next, nextAuth, err := c.vary(ctx, rail, e, *now.offer)
+			if err != nil {
+				return nil, c.giveUp(ctx, next, sends, now.receipt, err)
+			}
+			e, auth, again = next, nextAuth, 0
+			sent = append(sent, auth)
 		}
 	}
+}
+
+// varies reports whether e can be signed for the challenge that answered it: on a
+// lane, where of all that is signed one moves money.
+func (a challenged) varies(e ledger.Entry, auth payment.Authorization) bool {
+	return a.offer != nil && e.Slot.Kind == payment.SlotLane && len(auth.Raw) == 0 &&
+		a.offer.ChallengeID != e.ChallengeID && e.Variants < ledger.MaxVariants
+}
+
+// vary has e permitted for a further challenge, by a commit of its own, and signs
+// it for that.
+func (c *Client) vary(ctx context.Context, rail Rail, e ledger.Entry, o payment.Offer) (ledger.Entry, payment.Authorization, error) {
+	if err := c.mayGoOn(ctx); err != nil {
+		return e, payment.Authorization{}, err
+	}
+	detached, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)
+	defer cancel()
+	next, err := c.cfg.Store.Advance(detached, ledger.Change{
+		ID: e.ID, Version: e.Version, To: e.State, By: ledger.ByClient, Now: c.cfg.Now(),
+		Variant: &ledger.Variant{
+			ChallengeID: o.ChallengeID, Realm: o.Realm, Version: o.Version, Echo: o.Echo,
+			Validity: e.Terms.Validity, Expires: o.Expires,
+		},
+	})
+	if err != nil {
+		return e, payment.Authorization{}, fmt.Errorf("signing it for a further challenge: %w", err)
+	}
+	auth, err := c.authorize(ctx, rail, next)
+	return next, auth, err
 }
 
 // send is the transport's RoundTrip of a request that carries a payment: where
@@ -93,12 +134,12 @@ func (p *purchase) mayResend(e ledger.Entry) bool {
 }
 
 // delivered records an answer that is not a challenge and returns it.
-func (c *Client) delivered(ctx context.Context, p *purchase, rail Rail, e ledger.Entry, auth payment.Authorization, resp *http.Response, sends int) *http.Response {
+func (c *Client) delivered(ctx context.Context, p *purchase, rail Rail, e ledger.Entry, auth payment.Authorization, sent secrets, resp *http.Response, sends int) *http.Response {
 	receipt, err := rail.Receipt(resp, grantOf(e, auth))
 	if err != nil {
 		receipt = payment.Receipt{Code: "bad_receipt", Message: plaintext.Clean(err.Error(), 300)}
 	}
-	receipt = redact(receipt, auth)
+	receipt = sent.redact(receipt)
 	ch := ledger.Change{
 		To: doubt(e), Receipt: recordable(e, receipt), HTTP: resp.StatusCode, Sent: sends,
 		Delivered: resp.StatusCode >= 200 && resp.StatusCode < 400,
@@ -148,7 +189,8 @@ func (c *Client) giveUp(ctx context.Context, e ledger.Entry, sends int, receipt 
 // challenged is what a challenge after the payment says.
 type challenged struct {
 	receipt payment.Receipt
-	stop    error // why the bytes are not sent again
+	offer   *payment.Offer // on the same terms; nil where none states them
+	stop    error          // why the bytes are not sent again
 }
 
 var errOtherTerms = errors.New("the seller now asks for other terms")
@@ -174,7 +216,8 @@ func (c *Client) second(resp *http.Response, p *purchase, rail Rail, e ledger.En
 	for _, o := range offers {
 		t := o.Terms(method(p.req), p.origin.String(), p.target, p.digest)
 		t.Validity = e.Terms.Validity
-		if t.Hash() == e.TermsHash {
+		if t.Hash() == e.TermsHash && o.Slot == e.Slot.Kind && len(o.Echo) <= payment.MaxEcho {
+			out.offer = &o
 			return out
 		}
 	}
@@ -210,6 +253,11 @@ func (c *Client) join(ctx context.Context, p *purchase, e ledger.Entry, why *led
 	if cause == nil {
 		rail := c.rails[e.Terms.Rail]
 		auth, err := c.authorize(ctx, rail, e)
+		if err == nil && len(auth.Raw) > 0 {
+			if e, err = c.push(ctx, e, auth); err != nil {
+				return nil, err
+			}
+		}
 		if err == nil {
 			return c.present(ctx, p, rail, e, auth)
 		}
@@ -238,7 +286,7 @@ func (c *Client) reusable(e ledger.Entry) error {
 	switch {
 	case c.rails[e.Terms.Rail] == nil:
 		return fmt.Errorf("this client has no rail %s to send it again", e.Terms.Rail)
-	case e.ValidBefore.Sub(c.cfg.Now()) < minValidity:
+	case e.SignBefore.Sub(c.cfg.Now()) < minValidity:
 		return errors.New("its bytes are dead, or about to be")
 	case e.Payer != c.Address():
 		return fmt.Errorf("it was paid from another account, %s", e.Payer)

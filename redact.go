@@ -3,6 +3,7 @@ package canopy
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"strings"
 
 	"github.com/canopy-go/canopy/payment"
@@ -27,10 +28,12 @@ func holdsCredential(text string, a payment.Authorization) bool {
 		return false
 	}
 	secrets := []string{strings.ToLower(a.Value)}
-	if doc, err := base64.StdEncoding.DecodeString(a.Value); err == nil {
-		if _, sig, ok := bytes.Cut(doc, []byte(`"signature":"0x`)); ok && len(sig) > 130 {
-			secrets = append(secrets, strings.ToLower(string(sig[:130])))
-		}
+	if len(a.Raw) > 0 {
+		secrets = append(secrets, hex.EncodeToString(a.Raw))
+	}
+	if _, sig, ok := bytes.Cut(decoded(a.Value), []byte(`"signature":"0x`)); ok {
+		sig, _, _ = bytes.Cut(sig, []byte(`"`))
+		secrets = append(secrets, strings.ToLower(string(sig)))
 	}
 	text = strings.ToLower(text)
 	for i := range len(text) - repeated + 1 {
@@ -41,6 +44,20 @@ func holdsCredential(text string, a payment.Authorization) bool {
 		}
 	}
 	return false
+}
+
+// decoded is the document in a header, in whichever base64 its rail writes; nil
+// where it is none.
+func decoded(value string) []byte {
+	if doc, err := base64.StdEncoding.DecodeString(value); err == nil {
+		return doc
+	}
+	_, value, _ = strings.Cut(value, " ") // of a scheme
+	doc, err := base64.RawURLEncoding.DecodeString(value)
+	if err != nil {
+		return nil
+	}
+	return doc
 }
 
 // redact is r without words that repeat the payment.
@@ -55,6 +72,23 @@ func redact(r payment.Receipt, a payment.Authorization) payment.Receipt {
 		r.Code = "repeated_payment"
 	}
 	return r
+}
+
+// secrets are the authorizations that were sent for one payment.
+type secrets []payment.Authorization
+
+func (s secrets) redact(r payment.Receipt) payment.Receipt {
+	for _, a := range s {
+		r = redact(r, a)
+	}
+	return r
+}
+
+func (s secrets) redactError(err error) error {
+	for _, a := range s {
+		err = redactError(err, a)
+	}
+	return err
 }
 
 // quiet is an error whose text is not fit to be shown, and why.

@@ -21,31 +21,78 @@ func (c *Client) carryOut(ctx context.Context, e ledger.Entry) (Result, error) {
 	return c.submit(ctx, e, auth)
 }
 
-// submit hands e's authorization over and records what comes of it. The same
-// bytes are handed over again, at most twice, where no word came back or the
-// settlement is pending; nothing else is ever signed for this payment.
+// submit hands e's authorization over and records what comes of it.
 func (c *Client) submit(ctx context.Context, e ledger.Entry, auth payment.Authorization) (Result, error) {
+	e, err := c.promise(ctx, e, auth)
+	if err != nil {
+		return c.submitted(ctx, e, 0, payment.Receipt{}, err)
+	}
+	sends, receipt, err := c.handOver(ctx, e, auth)
+	return c.submitted(ctx, e, sends, receipt, err)
+}
+
+// push broadcasts the transaction of a payment for a request, before its hash is
+// shown to the seller. Where no word came that it is on the chain, the payment is
+// in doubt, and nothing is shown.
+func (c *Client) push(ctx context.Context, e ledger.Entry, auth payment.Authorization) (ledger.Entry, error) {
+	e, err := c.promise(ctx, e, auth)
+	if err != nil {
+		return e, c.giveUp(ctx, e, 0, payment.Receipt{}, err)
+	}
+	if c.transferer(e.Terms.Rail) == nil {
+		return e, c.giveUp(ctx, e, 0, payment.Receipt{}, fmt.Errorf("the rail %s cannot broadcast its transaction", e.Terms.Rail))
+	}
+	sends, receipt, err := c.handOver(ctx, e, auth)
+	if !claimed(receipt, e.Sends+sends-1) {
+		return e, c.giveUp(ctx, e, sends, receipt, err)
+	}
+	e, _ = c.record(ctx, e, ledger.Change{To: ledger.Claimed, Receipt: recordable(e, receipt), Sent: sends})
+	return e, nil
+}
+
+// promise records the hash of a transaction before it is broadcast: a commit
+// without which it is not.
+func (c *Client) promise(ctx context.Context, e ledger.Entry, auth payment.Authorization) (ledger.Entry, error) {
+	if auth.TxHash == "" || e.Receipt.TxHash == auth.TxHash {
+		return e, nil
+	}
+	detached, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)
+	defer cancel()
+	receipt := e.Receipt
+	receipt.TxHash = auth.TxHash
+	next, err := c.cfg.Store.Advance(detached, ledger.Change{
+		ID: e.ID, Version: e.Version, To: e.State, By: ledger.ByClient, Now: c.cfg.Now(), Receipt: &receipt,
+	})
+	if err != nil {
+		return e, fmt.Errorf("recording the hash of its transaction: %w", err)
+	}
+	return next, nil
+}
+
+// handOver submits e's authorization, and again the same bytes, at most twice,
+// where no word came back or the settlement is pending; nothing else is ever
+// signed for this payment. It returns how often it was sent, and the last word.
+func (c *Client) handOver(ctx context.Context, e ledger.Entry, auth payment.Authorization) (sends int, receipt payment.Receipt, err error) {
 	tr := c.transferer(e.Terms.Rail)
-	for sends := 1; ; sends++ {
+	for sends = 1; ; sends++ {
 		if err := c.mayGoOn(ctx); err != nil {
-			return c.submitted(ctx, e, sends-1, payment.Receipt{}, err)
+			return sends - 1, payment.Receipt{}, err
 		}
-		var receipt payment.Receipt
-		err := safely(func() (err error) { receipt, err = tr.Submit(ctx, auth); return err })
+		err = safely(func() (err error) { receipt, err = tr.Submit(ctx, auth); return err })
 		receipt, err = redact(receipt, auth), redactError(err, auth)
 		again := err != nil || receipt.Claim == payment.ClaimPending || receipt.Claim == payment.ClaimNone
 		if !again || sends > maxResends || claimed(receipt, e.Sends+sends-1) {
-			return c.submitted(ctx, e, sends, receipt, err)
+			return sends, receipt, err
 		}
 		wait := time.Duration(sends) * 250 * time.Millisecond
 		if receipt.Claim == payment.ClaimPending {
 			wait = time.Duration(sends) * time.Second
 		}
-		if e.ValidBefore.Sub(c.cfg.Now())-wait < minValidity {
-			return c.submitted(ctx, e, sends, receipt, errors.Join(err, errTooOld))
+		if e.SignBefore.Sub(c.cfg.Now())-wait < minValidity {
+			return sends, receipt, errors.Join(err, errTooOld)
 		}
 		if gone := clock.Sleep(ctx, c.cfg.Clock, wait); gone != nil {
-			return c.submitted(ctx, e, sends, receipt, gone)
+			return sends, receipt, gone
 		}
 	}
 }

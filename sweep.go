@@ -157,9 +157,14 @@ func (r *round) settle(ctx context.Context, rec Reconciler, at payment.Block, e 
 	}
 	s := shown[max(slices.IndexFunc(shown, func(s payment.Settlement) bool { return s.CarriesOut(e.Terms) }), 0)]
 	if s.CarriesOut(e.Terms) {
+		fee, ok := paidFee(e, shown)
+		if !ok {
+			r.disagrees(ctx, rec, e, s)
+			return
+		}
 		receipt := e.Receipt
 		receipt.TxHash, receipt.Block = s.TxHash, s.Time
-		ch := ledger.Change{To: ledger.Settled, Receipt: &receipt, SpentAt: s.Time}
+		ch := ledger.Change{To: ledger.Settled, Receipt: &receipt, SpentAt: s.Time, Fee: fee}
 		if rec.Sources() > 1 || !s.Time.Before(e.ValidBefore) {
 			// One node's word for an earlier time would end the count too soon,
 			// and no token lets a later one be: it counts to the end of its validity.
@@ -168,13 +173,44 @@ func (r *round) settle(ctx context.Context, rec Reconciler, at payment.Block, e 
 		r.find(e, ch, &r.out.Settled)
 		return
 	}
+	r.disagrees(ctx, rec, e, s)
+}
+
+// paidFee is what e's fee was, the highest that a node shows, or nil where terms
+// have none, and false where it is more than was agreed.
+func paidFee(e ledger.Entry, shown []payment.Settlement) (*USD, bool) {
+	if e.Terms.FeeBound == 0 {
+		return nil, true
+	}
+	fee := USD(0)
+	for _, s := range shown {
+		v, ok := e.Terms.Asset.Value(s.Fee)
+		if !ok || v > e.Terms.FeeBound {
+			return nil, false
+		}
+		fee = max(fee, v)
+	}
+	return &fee, true
+}
+
+// disagrees acts on s, a use of e's slot that does not carry out its terms.
+func (r *round) disagrees(ctx context.Context, rec Reconciler, e ledger.Entry, s payment.Settlement) {
 	if ok, err := rec.Confirm(ctx, s); err != nil || !ok {
 		r.out.Waiting++
 		r.problem(fmt.Errorf("payment %s: one node shows that %s used its slot otherwise than agreed, and others do not: %w", e.ID, s.TxHash, orDisagree(err)))
 		return
 	}
-	if s.Canceled {
+	switch fee, ok := paidFee(e, []payment.Settlement{s}); {
+	case s.Canceled:
 		r.find(e, ledger.Change{To: ledger.Cancelled, Note: "cancelled by " + s.TxHash}, &r.out.Cancelled)
+		return
+	case s.Failed && len(s.Moved) == 0 && ok:
+		receipt := e.Receipt
+		receipt.TxHash, receipt.Block = s.TxHash, s.Time
+		r.find(e, ledger.Change{
+			To: ledger.Cancelled, Receipt: &receipt, Fee: fee, SpentAt: s.Time,
+			Note: "its transaction " + s.TxHash + " failed on the chain: it moved nothing, and paid its fee",
+		}, &r.out.Cancelled)
 		return
 	}
 	// Freeze first: whoever is killed in between finds the payment again.
