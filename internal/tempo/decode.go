@@ -36,7 +36,7 @@ func Decode(b []byte) (Transaction, error) {
 	if (b[0] == typeFeePayer) != (t.FeePayer.Kind == FeePayerSender) {
 		return Transaction{}, refused("type %#x with fee payer slot of kind %d", b[0], t.FeePayer.Kind)
 	}
-	if err := t.Check(); err != nil {
+	if err := t.check(); err != nil {
 		return Transaction{}, err
 	}
 	return t, nil

@@ -1,6 +1,10 @@
 package tempo
 
-import "github.com/canopy-go/canopy/payment"
+import (
+	"bytes"
+
+	"github.com/canopy-go/canopy/payment"
+)
 
 // The first byte of a transaction.
 const (
@@ -17,17 +21,22 @@ const (
 	feePayerText             // what the sponsor signs
 )
 
+// roomSize holds the usual transaction on the stack.
+const roomSize = 768
+
 // Encode returns t as it goes out: 0x78 where the slot of the fee payer holds
 // the sender, else 0x76. It does not check t; see Check.
 func (t *Transaction) Encode() []byte {
-	return t.append(make([]byte, 0, t.size(wire)), wire)
+	var room [roomSize]byte
+	return bytes.Clone(t.append(room[:0], wire))
 }
 
 // Preimage returns the bytes whose Keccak-256 the sender signs. All forms of a
 // sponsored transaction have the same, in which the slot of the fee payer is
 // the placeholder and the fee token is absent.
 func (t *Transaction) Preimage() []byte {
-	return t.append(make([]byte, 0, t.size(senderText)), senderText)
+	var room [roomSize]byte
+	return bytes.Clone(t.append(room[:0], senderText))
 }
 
 // as is t with the fields that differ between the texts.
@@ -47,34 +56,25 @@ func (t *Transaction) as(x text) (kind byte, token payment.Address, payer *FeePa
 
 var placeholder = FeePayer{Kind: FeePayerPlaceholder}
 
-func (t *Transaction) size(x text) int { return 1 + listSize(t.fieldsSize(x)) }
-
-func (t *Transaction) fieldsSize(x text) int {
-	_, token, payer, signature := t.as(x)
-	n := uintSize(t.ChainID) + uintSize(t.MaxPriorityFeePerGas) + uintSize(t.MaxFeePerGas) + uintSize(t.Gas) +
-		listSize(t.callsSize()) + listSize(t.accessSize()) +
-		bytesSize(trim(&t.NonceKey)) + uintSize(t.Nonce) + uintSize(t.ValidBefore) + uintSize(t.ValidAfter) +
-		addressSize(token) + payer.size() + max(1, len(t.Authorizations)) + len(t.KeyAuthorization)
-	if len(signature) > 0 {
-		n += bytesSize(signature)
-	}
-	return n
-}
-
 func (t *Transaction) append(b []byte, x text) []byte {
 	kind, token, payer, signature := t.as(x)
-	b = appendHead(append(b, kind), listBase, t.fieldsSize(x))
+	b = append(b, kind)
+	start := len(b)
 	b = appendUint(b, t.ChainID)
 	b = appendUint(b, t.MaxPriorityFeePerGas)
 	b = appendUint(b, t.MaxFeePerGas)
 	b = appendUint(b, t.Gas)
 	b = t.appendCalls(b)
 	b = t.appendAccess(b)
-	b = appendBytes(b, trim(&t.NonceKey))
+	b = appendNumber(b, &t.NonceKey)
 	b = appendUint(b, t.Nonce)
 	b = appendUint(b, t.ValidBefore)
 	b = appendUint(b, t.ValidAfter)
-	b = appendAddress(b, token)
+	if token.IsZero() {
+		b = append(b, stringBase)
+	} else {
+		b = appendBytes(b, token[:])
+	}
 	b = payer.append(b)
 	if len(t.Authorizations) == 0 {
 		b = append(b, listBase)
@@ -83,93 +83,43 @@ func (t *Transaction) append(b []byte, x text) []byte {
 	if len(signature) > 0 {
 		b = appendBytes(b, signature)
 	}
-	return b
-}
-
-func (t *Transaction) callsSize() (n int) {
-	for i := range t.Calls {
-		n += listSize(t.Calls[i].size())
-	}
-	return n
+	return closeList(b, start)
 }
 
 func (t *Transaction) appendCalls(b []byte) []byte {
-	b = appendHead(b, listBase, t.callsSize())
+	start := len(b)
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		b = appendHead(b, listBase, c.size())
+		call := len(b)
 		if c.Create {
 			b = append(b, stringBase)
 		} else {
 			b = appendBytes(b, c.To[:])
 		}
-		value := c.Value.Bytes()
-		b = appendBytes(appendBytes(b, trim(&value)), c.Data)
+		if n, ok := c.Value.Uint64(); ok {
+			b = appendUint(b, n)
+		} else {
+			value := c.Value.Bytes()
+			b = appendNumber(b, &value)
+		}
+		b = closeList(appendBytes(b, c.Data), call)
 	}
-	return b
-}
-
-func (c *Call) size() int {
-	to := 1 + len(c.To)
-	if c.Create {
-		to = 1
-	}
-	value := c.Value.Bytes()
-	return to + bytesSize(trim(&value)) + bytesSize(c.Data)
-}
-
-func (t *Transaction) accessSize() (n int) {
-	for i := range t.AccessList {
-		n += listSize(t.AccessList[i].size())
-	}
-	return n
+	return closeList(b, start)
 }
 
 func (t *Transaction) appendAccess(b []byte) []byte {
-	b = appendHead(b, listBase, t.accessSize())
+	start := len(b)
 	for i := range t.AccessList {
 		a := &t.AccessList[i]
-		b = appendHead(b, listBase, a.size())
+		access := len(b)
 		b = appendBytes(b, a.Address[:])
-		b = appendHead(b, listBase, a.keysSize())
+		keys := len(b)
 		for k := range a.Keys {
 			b = appendBytes(b, a.Keys[k][:])
 		}
+		b = closeList(closeList(b, keys), access)
 	}
-	return b
-}
-
-func (a *Access) size() int { return 1 + len(a.Address) + listSize(a.keysSize()) }
-
-func (a *Access) keysSize() int { return 33 * len(a.Keys) }
-
-// addressSize and appendAddress take the zero address as absent.
-func addressSize(a payment.Address) int {
-	if a.IsZero() {
-		return 1
-	}
-	return 1 + len(a)
-}
-
-func appendAddress(b []byte, a payment.Address) []byte {
-	if a.IsZero() {
-		return append(b, stringBase)
-	}
-	return appendBytes(b, a[:])
-}
-
-func (f *FeePayer) size() int {
-	switch f.Kind {
-	case FeePayerSender:
-		return 1 + len(f.Sender)
-	case FeePayerSigned:
-		return listSize(f.signatureSize())
-	}
-	return 1
-}
-
-func (f *FeePayer) signatureSize() int {
-	return uintSize(uint64(f.YParity)) + bytesSize(trim(&f.R)) + bytesSize(trim(&f.S))
+	return closeList(b, start)
 }
 
 func (f *FeePayer) append(b []byte) []byte {
@@ -179,9 +129,9 @@ func (f *FeePayer) append(b []byte) []byte {
 	case FeePayerSender:
 		return appendBytes(b, f.Sender[:])
 	case FeePayerSigned:
-		b = appendHead(b, listBase, f.signatureSize())
+		start := len(b)
 		b = appendUint(b, uint64(f.YParity))
-		return appendBytes(appendBytes(b, trim(&f.R)), trim(&f.S))
+		return closeList(appendNumber(appendNumber(b, &f.R), &f.S), start)
 	}
 	return append(b, stringBase)
 }

@@ -5,9 +5,6 @@ import (
 	"github.com/canopy-go/canopy/payment"
 )
 
-// roomSize holds the usual transaction on the stack.
-const roomSize = 768
-
 // SigningHash is what the sender signs. It depends on no signature, and for a
 // sponsored transaction neither on the fee token nor on the form of the slot.
 func (t *Transaction) SigningHash() [32]byte {

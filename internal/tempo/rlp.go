@@ -29,31 +29,16 @@ var (
 	errZero      = errors.New("the zero address")
 )
 
-// headSize is how many bytes stand before n bytes of a list or a long string.
-func headSize(n int) int {
-	if n < 56 {
-		return 1
-	}
-	return 1 + byteLen(uint64(n))
+// closeList makes a list of the items that stand in b from start on.
+func closeList(b []byte, start int) []byte {
+	n := len(b) - start
+	var room [9]byte
+	head := appendHead(room[:0], listBase, n)
+	b = append(b, head...)
+	copy(b[start+len(head):], b[start:start+n])
+	copy(b[start:], head)
+	return b
 }
-
-func listSize(n int) int { return headSize(n) + n }
-
-func bytesSize(s []byte) int {
-	if len(s) == 1 && s[0] < stringBase {
-		return 1
-	}
-	return headSize(len(s)) + len(s)
-}
-
-func uintSize(n uint64) int {
-	if n < stringBase {
-		return 1
-	}
-	return 1 + byteLen(n)
-}
-
-func byteLen(n uint64) int { return (bits.Len64(n) + 7) / 8 }
 
 // appendHead begins a string or list of n bytes.
 func appendHead(b []byte, base byte, n int) []byte {
@@ -81,21 +66,22 @@ func appendUint(b []byte, n uint64) []byte {
 	return appendBigEndian(append(b, stringBase+byte(byteLen(n))), n)
 }
 
+// appendNumber is appendUint of 256 bits.
+func appendNumber(b []byte, n *[32]byte) []byte {
+	zeros := 0
+	for zeros < len(n) && n[zeros] == 0 {
+		zeros++
+	}
+	return appendBytes(b, n[zeros:])
+}
+
 func appendBigEndian(b []byte, n uint64) []byte {
 	var word [8]byte
 	binary.BigEndian.PutUint64(word[:], n)
 	return append(b, word[8-byteLen(n):]...)
 }
 
-// trim is n without its leading zeros.
-func trim(n *[32]byte) []byte {
-	for i, c := range n {
-		if c != 0 {
-			return n[i:]
-		}
-	}
-	return nil
-}
+func byteLen(n uint64) int { return (bits.Len64(n) + 7) / 8 }
 
 // split takes the first item off b. Lengths are in the shortest form, so that
 // every item has one encoding.

@@ -96,6 +96,18 @@ func (t *Transaction) Sponsored() bool { return t.FeePayer.Kind != FeePayerNone 
 // state. Decode returns nothing that fails it, and Encode of what passes is
 // read back by Decode as t.
 func (t *Transaction) Check() error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	var room [roomSize]byte
+	if n := len(t.append(room[:0], wire)); n > MaxSize {
+		return refused("%d bytes, at most %d", n, MaxSize)
+	}
+	return nil
+}
+
+// check is Check but for the size.
+func (t *Transaction) check() error {
 	if len(t.Calls) == 0 {
 		return refused("no calls")
 	}
@@ -118,9 +130,6 @@ func (t *Transaction) Check() error {
 	}
 	if len(t.Signature) > 0 && !signatureForm(t.Signature) {
 		return refused("a sender's signature of %d bytes in no known form", len(t.Signature))
-	}
-	if n := t.size(wire); n > MaxSize {
-		return refused("%d bytes, at most %d", n, MaxSize)
 	}
 	return nil
 }
