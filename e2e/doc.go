@@ -1,6 +1,8 @@
 // Package e2e pays real sellers on a real chain: npm's @x402/express and x402-express, their own
-// facilitators, and anvil with an EIP-3009 dollar at USDC's address on chain 8453.
+// facilitators, and anvil with an EIP-3009 dollar at USDC's address on chain 8453. It kills the program while
+// it pays, races processes for a cap, and cuts the power of a disk.
 //
 // Its tests carry the build tag e2e, so `go test ./...` needs only Go. Run them with e2e/run.sh, which
-// installs the peers (Node.js 20 or newer) and starts nothing that outlives the tests.
+// installs the peers (Node.js 20 or newer; strace has to be there) and starts nothing that outlives the
+// tests. E2E_SEED repeats the choices of a run that failed.
 package e2e

@@ -16,6 +16,7 @@ fail() {
 command -v go >/dev/null || fail "go is not on the PATH"
 command -v node >/dev/null || fail "node is not on the PATH: the sellers need Node.js 20 or newer"
 command -v npm >/dev/null || fail "npm is not on the PATH: it installs the sellers and the chain"
+command -v strace >/dev/null || fail "strace is not on the PATH: the power-loss test records with it (Linux; Debian: apt-get install strace)"
 major=$(node -p 'process.versions.node.split(".")[0]')
 [ "$major" -ge 20 ] || fail "Node.js $major is too old: the sellers need 20 or newer"
 
