@@ -43,7 +43,7 @@ var importRules = map[string][]string{
 
 // foreignRules are who may import a foreign module, by package prefix.
 var foreignRules = map[string][]string{
-	"github.com/ethereum/go-ethereum":  {"x402", "mpp", "signer", "chain", "internal/"},
+	"github.com/ethereum/go-ethereum":  {"x402", "mpp", "signer", "chain", "internal/", "canopytest"},
 	"modernc.org/":                     {"ledger/sqlite", "answer"},
 	"github.com/jackc/":                {"ledger/postgres"},
 	"github.com/modelcontextprotocol/": {"mcp", "answer"},

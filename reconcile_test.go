@@ -151,7 +151,7 @@ func TestF17_ChainHalts(t *testing.T) {
 		id := w.doubt(url)
 		w.chain.SetMining(canopytest.Manual)
 		for _, a := range s.Harvest().Unsettled() {
-			w.chain.Broadcast(a.Authorization)
+			w.chain.Enqueue(a.Authorization)
 		}
 		w.clock.Advance(2 * time.Hour)
 		w.reconcile()

@@ -26,6 +26,9 @@ type Transfer struct {
 	From, To payment.Address
 	Value    payment.Units
 	Nonce    [32]byte // of the authorization that moved it; zero for an ordinary transfer
+	Memo     [32]byte // on Tempo, where it has one
+	HasMemo  bool
+	Fee      bool // on Tempo: what the transaction cost
 	TxHash   string
 	Block    Block
 }
@@ -120,6 +123,7 @@ func (c *Chain) Reorg(n int) error {
 		c.uses = c.uses[:len(c.uses)-1]
 		delete(c.used, slot{u.Token, u.From, u.Nonce})
 	}
+	c.takeBack(uint64(keep))
 	var back []*transaction
 	for _, b := range dropped {
 		for _, hash := range b.Txs {
@@ -149,15 +153,26 @@ func (c *Chain) catchUp() {
 }
 
 // mine appends a block at t of all that waits. A transaction that the rules
-// refuse is in the block too, reverted.
+// refuse is in the block too, reverted. On Tempo one may have to wait on, or can
+// never land.
 func (c *Chain) mine(t time.Time) Block {
 	number := c.append(t)
-	for _, tx := range c.pool {
-		tx.mined, tx.block = true, number
-		tx.err = c.apply(tx)
-		c.blocks[number].Txs = append(c.blocks[number].Txs, tx.hash)
+	for again := true; again; {
+		again = false
+		pool := c.pool
+		c.pool = nil
+		for _, tx := range pool {
+			switch c.ready(tx, pool) {
+			case wait:
+				c.pool = append(c.pool, tx)
+			case include:
+				tx.mined, tx.block = true, number
+				tx.err = c.apply(tx)
+				c.blocks[number].Txs = append(c.blocks[number].Txs, tx.hash)
+				again = true
+			}
+		}
 	}
-	c.pool = nil
 	c.wake()
 	return c.blocks[number]
 }

@@ -17,7 +17,7 @@ func TestMining(t *testing.T) {
 		return w.wallet.authorize(w.chain.Dollar(), canopytest.Address("payee"), payment.UnitsOf(1), start.Add(time.Hour))
 	}
 	before := w.chain.Head().Number
-	hash := w.chain.Broadcast(auth())
+	hash := w.chain.Enqueue(auth())
 	if tx, ok := w.chain.Tx(hash); !ok || !tx.Pending || len(w.chain.Pending()) != 1 {
 		t.Fatalf("broadcast: %+v", tx)
 	}
@@ -58,7 +58,7 @@ func TestMinedTooLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.chain.SetMining(canopytest.Manual)
-	hash := w.chain.Broadcast(w.wallet.authorize(w.chain.Dollar(), canopytest.Address("payee"), payment.UnitsOf(1), start.Add(10*time.Second)))
+	hash := w.chain.Enqueue(w.wallet.authorize(w.chain.Dollar(), canopytest.Address("payee"), payment.UnitsOf(1), start.Add(10*time.Second)))
 	w.clock.Advance(10 * time.Second)
 	w.chain.Mine()
 	if tx, _ := w.chain.Tx(hash); !errors.Is(tx.Err, canopytest.ErrExpired) {

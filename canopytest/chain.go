@@ -26,6 +26,11 @@ type ChainConfig struct {
 
 	// Mining says when transactions are mined. Default Instant.
 	Mining Mining
+
+	// Tempo makes ID a Tempo network; payment.Tempo and payment.TempoTest are
+	// always. TempoRules are its rules.
+	Tempo      bool
+	TempoRules TempoRules
 }
 
 // Mining says when a chain mines.
@@ -42,9 +47,10 @@ const (
 	Manual
 )
 
-// Chain is an EVM chain in memory: dollar tokens with balances, the rules of
-// EIP-3009, blocks, finality and reorganisations. It is safe for concurrent use
-// and starts no goroutines.
+// Chain is a chain in memory: dollar tokens with balances, blocks, finality and
+// reorganisations. An EVM chain has the rules of EIP-3009; a Tempo network has
+// raw transactions with lanes, expiring nonces and fees in dollars. It is safe
+// for concurrent use and starts no goroutines.
 type Chain struct {
 	id       payment.ChainID
 	clock    *Clock
@@ -64,6 +70,7 @@ type Chain struct {
 	used      map[slot]use
 	transfers []Transfer
 	uses      []AuthorizationUse
+	tempo     tempoState
 	forks     uint64        // how often the chain was reorganised
 	changed   chan struct{} // closed and replaced at each block
 }
@@ -108,6 +115,15 @@ func NewChain(c ChainConfig) *Chain {
 		balances: make(map[holding]payment.Units), used: make(map[slot]use),
 		changed: make(chan struct{}),
 	}
+	if c.Tempo || c.ID == payment.Tempo || c.ID == payment.TempoTest {
+		if c.TempoRules.BaseFee == 0 {
+			c.TempoRules.BaseFee = 20_000_000_000
+		}
+		number, _ := c.ID.Number()
+		chain.tempo = tempoState{
+			on: true, number: number, rules: c.TempoRules, lanes: make(map[lane][]uint64), replays: make(map[[32]byte]bool),
+		}
+	}
 	chain.append(c.Clock.Now())
 	return chain
 }
@@ -118,9 +134,12 @@ func (c *Chain) ID() payment.ChainID { return c.id }
 // Clock is the clock that blocks are stamped with.
 func (c *Chain) Clock() *Clock { return c.clock }
 
-// Assets returns the chain's tokens that take EIP-3009 authorizations, by symbol
-// and address.
+// Assets returns the chain's tokens that can be paid with, by symbol and
+// address: on Tempo all, elsewhere those that take EIP-3009 authorizations.
 func (c *Chain) Assets() []payment.Asset {
+	if c.tempo.on {
+		return c.assets.On(c.id)
+	}
 	return slices.DeleteFunc(c.assets.On(c.id), func(a payment.Asset) bool { return a.NoAuthorization })
 }
 
@@ -132,7 +151,7 @@ func (c *Chain) Dollar() payment.Asset {
 	if len(assets) == 0 {
 		panic(fmt.Sprintf("canopytest: %s has no token that takes authorizations; name one in ChainConfig.Assets", c.id))
 	}
-	if i := slices.IndexFunc(assets, func(a payment.Asset) bool { return a.Symbol == "USDC" }); i >= 0 {
+	if i := slices.IndexFunc(assets, func(a payment.Asset) bool { return a.Symbol == "USDC" || a.Address == pathUSD }); i >= 0 {
 		return assets[i]
 	}
 	return assets[0]
@@ -178,7 +197,7 @@ func (c *Chain) AuthorizationState(token, from payment.Address, nonce [32]byte) 
 }
 
 // Transfers returns the Transfer records of the chain, oldest first, without
-// those that Mint and Fund made.
+// those that Mint and Fund made. Fees are among them.
 func (c *Chain) Transfers() []Transfer {
 	c.mu.Lock()
 	defer c.mu.Unlock()

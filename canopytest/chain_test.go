@@ -135,7 +135,7 @@ func TestTokenRules(t *testing.T) {
 		if tx, err := w.chain.Settle(t.Context(), tc.auth); !errors.Is(err, tc.want) || tx.Hash != "" {
 			t.Errorf("%s settled: %v, %v; want %v before any transaction", tc.name, tx, err, tc.want)
 		}
-		hash := w.chain.Broadcast(tc.auth)
+		hash := w.chain.Enqueue(tc.auth)
 		if tx, err := w.chain.Wait(t.Context(), hash); !errors.Is(err, canopytest.ErrReverted) || !errors.Is(err, tc.want) || tx.Hash != hash {
 			t.Errorf("%s broadcast: %v, %v; want reverted by %v", tc.name, tx, err, tc.want)
 		}
@@ -221,7 +221,7 @@ func TestOneNonceMovesMoneyOnce(t *testing.T) {
 	b := a
 	b.To, b.Value = canopytest.Address("b"), payment.UnitsOf(40_000)
 	b = w.wallet.sign(usdc, b)
-	first, second := w.chain.Broadcast(a), w.chain.Broadcast(b)
+	first, second := w.chain.Enqueue(a), w.chain.Enqueue(b)
 	block := w.chain.Mine()
 	if !slices.Equal(block.Txs, []string{first, second}) {
 		t.Fatalf("block %+v", block)
@@ -240,7 +240,7 @@ func TestHashesAreTheSameInEveryRun(t *testing.T) {
 	run := func() (hashes []string, head string) {
 		w := newWorld(t)
 		a := w.wallet.authorize(w.chain.Dollar(), canopytest.Address("payee"), payment.UnitsOf(1), start.Add(time.Minute))
-		return []string{w.chain.Broadcast(a), w.chain.Broadcast(a)}, w.chain.Mine().Hash
+		return []string{w.chain.Enqueue(a), w.chain.Enqueue(a)}, w.chain.Mine().Hash
 	}
 	h1, b1 := run()
 	h2, b2 := run()

@@ -15,6 +15,11 @@
 // the chain what happened: [Chain.AssertSpent] and [Chain.AssertTransfers]
 // look at what moved, never at what a server said.
 //
+// Of payment.Tempo or payment.TempoTest the chain is a Tempo network: it takes
+// raw transactions ([Chain.Broadcast]) that it decodes and whose signatures it
+// recovers itself, with lanes, the expiring nonce, sponsors, and fees in dollars.
+// Fees are in [Chain.Spent] and not in [Chain.AssertTransfers].
+//
 // The sellers answer as the reference servers were measured to: x402 version 2
 // as @x402/express 2.27 and version 1 as x402-express 1.2, down to the error
 // codes, the headers and the mistakes. They are written from the protocol and

@@ -129,11 +129,15 @@ func (c *Chain) Used(ctx context.Context, slots []payment.Slot, at payment.Block
 	}
 	out := make([]bool, len(slots))
 	for i, s := range slots {
-		if s.Kind != payment.SlotEVM || s.Chain != c.id {
-			return nil, fmt.Errorf("canopytest: %s is not a slot of %s", s, c.id)
+		switch {
+		case s.Kind == payment.SlotEVM && s.Chain == c.id:
+			u, ok := c.used[slot{s.Token, s.From, s.NonceID}]
+			out[i] = ok && u.block <= at.Number
+		case s.Kind == payment.SlotLane && s.Chain == c.id && c.tempo.on:
+			out[i] = c.laneAt(s, at.Number) > s.Nonce
+		default:
+			return nil, fmt.Errorf("canopytest: %s is not a slot of %s, or is decided by its transfers", s, c.id)
 		}
-		u, ok := c.used[slot{s.Token, s.From, s.NonceID}]
-		out[i] = ok && u.block <= at.Number
 		if lie {
 			out[i] = c.nodes.lie == LieUsed
 		}
@@ -157,6 +161,8 @@ func (c *Chain) BlockAt(ctx context.Context, t time.Time, at payment.Block) (uin
 
 // Uses returns the uses and cancellations of account's authorizations of asset
 // in the blocks from first to at, and what they moved: all that any node shows.
+// On Tempo they are the transactions of account, and whatever else took the
+// token from it.
 func (c *Chain) Uses(ctx context.Context, asset payment.Asset, account payment.Address, first uint64, at payment.Block) ([]payment.Settlement, error) {
 	if err := c.reading(ctx, "uses of authorizations"); err != nil {
 		return nil, err
@@ -174,7 +180,7 @@ func (c *Chain) Uses(ctx context.Context, asset payment.Asset, account payment.A
 }
 
 func (c *Chain) settlements(token, account payment.Address, first, last uint64, lie Lie) []payment.Settlement {
-	var out []payment.Settlement
+	out := c.tempoSettlements(token, account, first, last, lie)
 	for _, u := range c.uses {
 		if u.Token != token || u.From != account || u.Block.Number < first || u.Block.Number > last || lie == LieNoLogs {
 			continue
@@ -212,9 +218,15 @@ func (c *Chain) Confirm(ctx context.Context, s payment.Settlement) (bool, error)
 	if lie {
 		told = c.nodes.lie
 	}
-	for _, shown := range c.settlements(s.Slot.Token, s.Slot.From, s.Block, s.Block, told) {
-		if shown.Equal(s) {
-			return true, nil
+	tokens := []payment.Asset{{Address: s.Slot.Token}}
+	if c.tempo.on {
+		tokens = append(tokens, c.assets.On(c.id)...)
+	}
+	for _, token := range tokens {
+		for _, shown := range c.settlements(token.Address, s.Slot.From, s.Block, s.Block, told) {
+			if shown.Equal(s) {
+				return true, nil
+			}
 		}
 	}
 	return false, nil

@@ -263,7 +263,7 @@ func (f *Facilitator) settle(w http.ResponseWriter, r *http.Request, body []byte
 		return
 	}
 	if m == SayPending {
-		writeObject(w, http.StatusOK, refused("settlement_pending", f.chain.Broadcast(a.auth)))
+		writeObject(w, http.StatusOK, refused("settlement_pending", f.chain.Enqueue(a.auth)))
 		return
 	}
 	tx, err := f.chain.Settle(r.Context(), a.auth)

@@ -129,7 +129,7 @@ func SettlementPending() Fault {
 		key := fmt.Sprintf("%x", auth.Signature)
 		s := x.settlement(auth)
 		if s.tx = x.seller.pendingTx(key); s.tx == "" {
-			s.tx = x.chosen.chain.Broadcast(auth)
+			s.tx = x.chosen.chain.Enqueue(auth)
 			x.seller.setPending(key, s.tx)
 		}
 		if x.seller.version == V1 {

@@ -26,7 +26,8 @@ func (c *Chain) Debits(asset payment.Asset, account payment.Address) payment.Uni
 	return sum
 }
 
-// Spent is what left account in all tokens of the chain, in dollars.
+// Spent is what left account in all tokens of the chain, in dollars, fees
+// included.
 func (c *Chain) Spent(account payment.Address) payment.USD {
 	var sum payment.USD
 	for _, asset := range c.assets.On(c.id) {
@@ -36,6 +37,24 @@ func (c *Chain) Spent(account payment.Address) payment.USD {
 	return sum
 }
 
+// Fees is what account paid in fees in all tokens of the chain, in dollars.
+func (c *Chain) Fees(account payment.Address) payment.USD {
+	var sum payment.USD
+	for _, t := range c.Transfers() {
+		if asset, ok := c.assets.Lookup(c.id, t.Token); ok && t.Fee && t.From == account {
+			v, _ := asset.Value(t.Value)
+			sum, _ = sum.Add(v)
+		}
+	}
+	return sum
+}
+
+// Memos returns the transfers out of account with that memo: one or none,
+// whatever was signed with it.
+func (c *Chain) Memos(account payment.Address, memo [32]byte) []Transfer {
+	return slices.DeleteFunc(c.Transfers(), func(t Transfer) bool { return t.From != account || !t.HasMemo || t.Memo != memo })
+}
+
 // TransfersOf returns the transfers that the nonce of from made: one or none,
 // whatever was signed with it.
 func (c *Chain) TransfersOf(from payment.Address, nonce [32]byte) []Transfer {
@@ -43,11 +62,14 @@ func (c *Chain) TransfersOf(from payment.Address, nonce [32]byte) []Transfer {
 }
 
 // AssertTransfers fails tb unless the transfers of the chain, without those of
-// Mint and Fund, are want in that order.
+// Mint and Fund and without fees, are want in that order.
 func (c *Chain) AssertTransfers(tb TB, want ...Move) {
 	tb.Helper()
 	var got []Move
 	for _, t := range c.Transfers() {
+		if t.Fee {
+			continue
+		}
 		m := Move{From: t.From, To: t.To, Amount: payment.MaxUSD}
 		if asset, ok := c.assets.Lookup(c.id, t.Token); ok {
 			m.Amount, _ = asset.Value(t.Value)

@@ -41,7 +41,7 @@ func (x *Exchange) settleV2(a Authorization) *settlement {
 		if out.code = x.submittable(a); out.code != "" {
 			return out
 		}
-		hash = x.chosen.chain.Broadcast(a)
+		hash = x.chosen.chain.Enqueue(a)
 	}
 	tx, err := x.chosen.chain.waitUntil(x.ctx, hash, deadline)
 	if errors.Is(err, ErrTimeout) {
@@ -98,7 +98,7 @@ func (x *Exchange) settleV1(a Authorization) *settlement {
 		return out
 	}
 	deadline := x.deadline()
-	tx, err := x.chosen.chain.waitUntil(x.ctx, x.chosen.chain.Broadcast(a), deadline)
+	tx, err := x.chosen.chain.waitUntil(x.ctx, x.chosen.chain.Enqueue(a), deadline)
 	out.tx = tx.Hash
 	switch {
 	case err == nil:

@@ -44,6 +44,8 @@ func (c *Chain) movable(a Authorization) error {
 func (c *Chain) apply(tx *transaction) error {
 	a := tx.auth
 	switch tx.kind {
+	case txTempo:
+		return c.applyTempo(tx)
 	case txAuthorized:
 		if err := c.check(a, c.head().Time); err != nil {
 			return err

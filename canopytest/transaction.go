@@ -15,7 +15,7 @@ import (
 // Tx is what a chain knows of a transaction.
 type Tx struct {
 	Hash    string // 0x and hex
-	Pending bool   // broadcast and not mined
+	Pending bool   // broadcast and not mined; for ever, where it cannot land
 	Block   Block  // that it is in; zero while pending
 	Err     error  // why it was reverted; nil for one that is pending or succeeded
 }
@@ -30,6 +30,7 @@ var (
 type transaction struct {
 	kind  txKind
 	auth  Authorization
+	tempo *TempoTx // where kind is txTempo
 	hash  string
 	mined bool
 	block uint64
@@ -43,6 +44,7 @@ const (
 	txSend
 	txMint
 	txCancel
+	txTempo
 )
 
 // Simulate reports what would stop a from settling at the latest block and the
@@ -54,10 +56,10 @@ func (c *Chain) Simulate(a Authorization) error {
 	return c.check(a, c.clock.Now())
 }
 
-// Broadcast puts a among the transactions that wait, without looking at it, and
+// Enqueue puts a among the transactions that wait, without looking at it, and
 // returns the transaction's hash. It is mined by the next block, even where the
 // chain mines instantly.
-func (c *Chain) Broadcast(a Authorization) string {
+func (c *Chain) Enqueue(a Authorization) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.catchUp()

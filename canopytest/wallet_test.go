@@ -112,15 +112,20 @@ func newWorld(t *testing.T) *world {
 	clock := canopytest.NewStillClock(start)
 	w := &world{T: t, clock: clock, chain: canopytest.NewChain(canopytest.ChainConfig{Clock: clock}), wallet: newWallet()}
 	w.chain.Fund(w.wallet.Address(), 100*payment.Dollar)
-	w.client = &http.Client{
+	w.client = newClient(t)
+	return w
+}
+
+func newClient(t *testing.T) *http.Client {
+	client := &http.Client{
 		// Without this net/http sends a GET again by itself when a connection
 		// that it used before is dropped.
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		Timeout:       10 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	t.Cleanup(w.client.CloseIdleConnections)
-	return w
+	t.Cleanup(client.CloseIdleConnections)
+	return client
 }
 
 func (w *world) seller(c canopytest.SellerConfig) (*canopytest.Seller, string) {
