@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -162,8 +163,8 @@ func selector(signature string) [4]byte {
 	return [4]byte(h[:4])
 }
 
-// logs answers with the uses of authorizations and the transfers of one account,
-// the second topic of the question.
+// logs answers with the uses of authorizations and the transfers, as far as the
+// first topic of the question names them, of one account, which is the second.
 func (n *Node) logs(raw json.RawMessage) (any, error) {
 	var q struct {
 		Address, FromBlock, ToBlock string
@@ -182,9 +183,10 @@ func (n *Node) logs(raw json.RawMessage) (any, error) {
 		return nil, fmt.Errorf("a question of another form")
 	}
 	account := textOf(q.Topics[1])
+	events := eventsOf(q.Topics[0])
 	out := []object{}
 	add := func(b Block, tx string, index int, data []byte, topics ...string) {
-		if b.Number < first || b.Number > last || topics[1] != account {
+		if b.Number < first || b.Number > last || topics[1] != account || !slices.Contains(events, topics[0]) {
 			return
 		}
 		out = append(out, object{
@@ -209,6 +211,15 @@ func (n *Node) logs(raw json.RawMessage) (any, error) {
 		}
 	}
 	return out, nil
+}
+
+// eventsOf reads one topic, or a list of them.
+func eventsOf(raw json.RawMessage) []string {
+	var out []string
+	if json.Unmarshal(raw, &out) != nil {
+		out = []string{textOf(raw)}
+	}
+	return out
 }
 
 func quantity(n uint64) string { return "0x" + strconv.FormatUint(n, 16) }

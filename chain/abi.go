@@ -2,16 +2,26 @@ package chain
 
 import (
 	"github.com/canopy-go/canopy/internal/keccak"
+	"github.com/canopy-go/canopy/payment"
 )
 
-// What is asked of tokens, and what they log.
+// What is asked of tokens and of Tempo's nonces, and what they log.
 var (
 	balanceOf          = signature("balanceOf(address)")
 	authorizationState = signature("authorizationState(address,bytes32)")
+	getNonce           = signature("getNonce(address,uint256)")
 
 	transferLog      = signature("Transfer(address,address,uint256)")
 	authorizationLog = signature("AuthorizationUsed(address,bytes32)")
 	cancelLog        = signature("AuthorizationCanceled(address,bytes32)")
+	memoLog          = signature("TransferWithMemo(address,address,uint256,bytes32)")
+	nonceLog         = signature("NonceIncremented(address,uint256,uint64)")
+)
+
+// Contracts of every Tempo chain.
+var (
+	nonceContract = payment.Address{0x4e, 0x4f, 0x4e, 0x43, 0x45} // counts the nonces of lanes
+	feeContract   = payment.Address{0xfe, 0xec}                   // takes fees
 )
 
 // signature is the hash of a function or an event.

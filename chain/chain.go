@@ -19,6 +19,10 @@ type Config struct {
 	ID   payment.ChainID // required
 	URLs []string        // of JSON-RPC nodes; at least one, and none in two spellings. Two that are run by different people are worth more than two of one
 
+	// Tempo says that the chain has the nonces and the fees of Tempo. It is
+	// always so of payment.Tempo and payment.TempoTest.
+	Tempo bool
+
 	// Transport sends the requests; one of the package's own where nil.
 	Transport http.RoundTripper
 
@@ -29,10 +33,11 @@ type Config struct {
 	Clock clock.Clock
 }
 
-// Chain is one EVM chain as its nodes tell it. It is safe for concurrent use
+// Chain is one EVM chain, or one of Tempo, as its nodes tell it. It is safe for concurrent use
 // and holds no goroutine.
 type Chain struct {
 	id    payment.ChainID
+	tempo bool
 	nodes []*node
 	clock clock.Clock
 	sent  atomic.Int64
@@ -64,7 +69,7 @@ func New(c Config) (*Chain, error) {
 		Transport: c.Transport, Timeout: c.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	out := &Chain{id: c.ID, clock: c.Clock}
+	out := &Chain{id: c.ID, clock: c.Clock, tempo: c.Tempo || c.ID == payment.Tempo || c.ID == payment.TempoTest}
 	for i, raw := range c.URLs {
 		n, err := newNode(raw, c.ID, hc, c.Clock, &out.sent)
 		if err != nil {

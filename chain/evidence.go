@@ -6,20 +6,34 @@ import (
 	"slices"
 	"time"
 
+	"github.com/canopy-go/canopy/internal/tempo"
 	"github.com/canopy-go/canopy/payment"
 )
 
 // Used tells for each slot whether it was used or cancelled at block at, which
 // is one that Finalized returned. Every node that answers has to say the same
-// of all of them. Slots of another kind than SlotEVM, or of another chain, are
-// an error.
+// of all of them. It is an error where a slot is of another chain, or of a kind
+// that this one does not count: on Tempo's expiring nonce only Uses tells.
 func (c *Chain) Used(ctx context.Context, slots []payment.Slot, at payment.Block) ([]bool, error) {
+	var authorizations, lanes []payment.Slot
 	for _, s := range slots {
-		if s.Kind != payment.SlotEVM || s.Chain != c.id {
-			return nil, fmt.Errorf("chain: %s is not a slot of %s", s, c.id)
+		switch {
+		case s.Kind == payment.SlotEVM && s.Chain == c.id:
+			authorizations = append(authorizations, s)
+		case s.Kind == payment.SlotLane && s.Chain == c.id && c.tempo && s.NonceID != tempo.ExpiringKey:
+			lanes = append(lanes, s)
+		default:
+			return nil, fmt.Errorf("chain: of %s %s does not tell whether it is used", s, c.id)
 		}
 	}
-	answers, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) ([]bool, error) { return n.used(ctx, slots, at) })
+	answers, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) ([]bool, error) {
+		used, err := n.used(ctx, authorizations, at)
+		if err != nil {
+			return nil, err
+		}
+		passed, err := n.passed(ctx, lanes, at)
+		return append(used, passed...), err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("chain: used slots: %w", err)
 	}
@@ -28,10 +42,36 @@ func (c *Chain) Used(ctx context.Context, slots []payment.Slot, at payment.Block
 			return nil, fmt.Errorf("chain: used slots: %w", ErrDisagree)
 		}
 	}
-	return answers[0], nil
+	used, passed := answers[0][:len(authorizations)], answers[0][len(authorizations):]
+	out := make([]bool, len(slots))
+	for i, s := range slots {
+		if s.Kind == payment.SlotEVM {
+			out[i], used = used[0], used[1:]
+		} else {
+			out[i], passed = passed[0], passed[1:]
+		}
+	}
+	return out, nil
 }
 
+// used tells of slots by the word of one node: of many in one call, or in a
+// call for each where the node does not answer that.
 func (n *node) used(ctx context.Context, slots []payment.Slot, at payment.Block) ([]bool, error) {
+	if len(slots) < 2 || n.single.Load() {
+		return n.singly(ctx, slots, at)
+	}
+	out, packErr := n.packed(ctx, slots, at)
+	if packErr == nil || spent(ctx, packErr) {
+		return out, packErr
+	}
+	out, err := n.singly(ctx, slots, at)
+	if err == nil && refuses(packErr) {
+		n.single.Store(true)
+	}
+	return out, err
+}
+
+func (n *node) singly(ctx context.Context, slots []payment.Slot, at payment.Block) ([]bool, error) {
 	calls := make([]*call, len(slots))
 	words := make([]word, len(slots))
 	for i, s := range slots {

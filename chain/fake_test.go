@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -48,6 +49,7 @@ type fakeNode struct {
 	finalized uint64
 	latest    uint64
 	stamps    bool // logs carry blockTimestamp
+	runs      bool // code that is not laid
 
 	mu      sync.Mutex
 	used    map[[32]byte]bool
@@ -65,7 +67,7 @@ type fakeNode struct {
 }
 
 func newFakeNode() *fakeNode {
-	return &fakeNode{id: "0x2105", finalized: 1000, latest: 1010, stamps: true, used: map[[32]byte]bool{}, counts: map[string]int{}}
+	return &fakeNode{id: "0x2105", finalized: 1000, latest: 1010, stamps: true, runs: true, used: map[[32]byte]bool{}, counts: map[string]int{}}
 }
 
 // settle puts a use of a nonce, and what it moved, into a block.
@@ -147,31 +149,75 @@ func (f *fakeNode) call(c rpc) reply {
 		}
 		return reply{result: header(n)}
 	case "eth_call":
-		var p struct{ To, Data string }
+		var p struct{ To string }
 		json.Unmarshal(c.Params[0], &p)
-		input, _ := hex.DecodeString(p.Data[2:])
-		if len(input) == 4+64 {
-			n := uint64(0)
-			if f.used[[32]byte(input[36:])] {
-				n = 1
+		input := inputOf(c)
+		if p.To == "" && f.runs {
+			out, err := run(input, f.contract)
+			if err != nil {
+				return reply{code: 3, text: "execution reverted: " + err.Error()}
 			}
-			return reply{result: "0x" + hex.EncodeToString(word(n))}
+			return reply{result: "0x" + hex.EncodeToString(out)}
 		}
-		return reply{result: "0x" + hex.EncodeToString(word(f.balance))}
+		to, err := payment.ParseAddress(p.To)
+		if err != nil {
+			return reply{code: -32602, text: "missing field to"}
+		}
+		out, ok := f.contract(to, input)
+		if !ok {
+			return reply{code: 3, text: "execution reverted"}
+		}
+		return reply{result: "0x" + hex.EncodeToString(out)}
 	case "eth_getLogs":
-		var p struct{ FromBlock, ToBlock string }
-		json.Unmarshal(c.Params[0], &p)
-		from, _ := strconv.ParseUint(p.FromBlock[2:], 16, 64)
-		to, _ := strconv.ParseUint(p.ToBlock[2:], 16, 64)
-		out := []map[string]any{}
-		for _, l := range f.logs {
-			if n, _ := strconv.ParseUint(l["blockNumber"].(string)[2:], 16, 64); n >= from && n <= to {
-				out = append(out, l)
-			}
-		}
-		return reply{result: out}
+		return reply{result: f.find(c.Params[0])}
 	}
 	return reply{code: -32601, text: "the method does not exist"}
+}
+
+// inputOf is what a call calls with.
+func inputOf(c rpc) []byte {
+	var p struct{ Data string }
+	json.Unmarshal(c.Params[0], &p)
+	input, _ := hex.DecodeString(p.Data[2:])
+	return input
+}
+
+// contract answers a call of the token.
+func (f *fakeNode) contract(to payment.Address, input []byte) ([]byte, bool) {
+	switch {
+	case to != token:
+		return nil, true // nothing is there
+	case len(input) == 4+64 && bytes.Equal(input[:4], hash("authorizationState(address,bytes32)")[:4]):
+		if f.used[[32]byte(input[36:])] {
+			return word(1), true
+		}
+		return word(0), true
+	case len(input) == 4+32 && bytes.Equal(input[:4], hash("balanceOf(address)")[:4]):
+		return word(f.balance), true
+	}
+	return nil, false
+}
+
+// find answers a question about logs.
+func (f *fakeNode) find(question json.RawMessage) []map[string]any {
+	var p struct {
+		FromBlock, ToBlock string
+		Address            json.RawMessage
+		Topics             []json.RawMessage
+	}
+	json.Unmarshal(question, &p)
+	from, _ := strconv.ParseUint(p.FromBlock[2:], 16, 64)
+	to, _ := strconv.ParseUint(p.ToBlock[2:], 16, 64)
+	some := func(raw json.RawMessage, s any) bool { return bytes.Contains(raw, fmt.Appendf(nil, "%q", s)) }
+	out := []map[string]any{}
+	for _, l := range f.logs {
+		n, _ := strconv.ParseUint(l["blockNumber"].(string)[2:], 16, 64)
+		topics := l["topics"].([]string)
+		if n >= from && n <= to && some(p.Address, l["address"]) && some(p.Topics[0], topics[0]) && some(p.Topics[1], topics[1]) {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,6 +1,7 @@
 package chain_test
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -182,7 +183,8 @@ func TestBatches(t *testing.T) {
 			t.Errorf("%d requests, want at most %d", n.requests(), most)
 		}
 	}
-	check(t, newFakeNode(), 1+3)
+	check(t, newFakeNode(), 1+1) // one call of a node that runs code
+	check(t, singly(newFakeNode()), 1+1+3)
 	for name, refuse := range map[string]func(http.ResponseWriter){
 		"413":   func(w http.ResponseWriter) { w.WriteHeader(http.StatusRequestEntityTooLarge) },
 		"error": func(w http.ResponseWriter) { fmt.Fprint(w, `{"error":{"code":-32600,"message":"batch too large"}}`) },
@@ -192,18 +194,18 @@ func TestBatches(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newFakeNode()
+			n := singly(newFakeNode())
 			n.raw = func(w http.ResponseWriter, _ *http.Request, calls []rpc) bool {
 				if len(calls) > 12 {
 					refuse(w)
 				}
 				return len(calls) > 12
 			}
-			check(t, n, 1+4+22) // 100, 50, 25, then 12 at once
+			check(t, n, 1+1+4+22) // 100, 50, 25, then 12 at once
 		})
 	}
 	// A node that answers a part of a batch has not answered.
-	n := newFakeNode()
+	n := singly(newFakeNode())
 	n.raw = func(w http.ResponseWriter, _ *http.Request, calls []rpc) bool {
 		if len(calls) > 1 {
 			w.Write(n.answer(calls[:len(calls)-1]))
@@ -225,8 +227,14 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestTraffic holds reconciling to 3.25 MiB for 1,000 holds, all of them settled,
-// with two nodes that both show every use.
+// singly has n refuse to run code that is not laid.
+func singly(n *fakeNode) *fakeNode {
+	n.runs = false
+	return n
+}
+
+// TestTraffic holds reconciling to 2 MiB for 1,000 holds, all of them settled,
+// with two nodes that both show every use and answer without gzip.
 func TestTraffic(t *testing.T) {
 	t.Parallel()
 	a, b := newFakeNode(), newFakeNode()
@@ -246,9 +254,13 @@ func TestTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	before := c.Traffic()
 	used, err := c.Used(t.Context(), slots, at)
 	if err != nil || len(used) != len(slots) {
 		t.Fatal(err)
+	}
+	if states := c.Traffic() - before; states > 150<<10 { // all there is of holds that are released
+		t.Errorf("%d bytes for the state of 1,000 slots", states)
 	}
 	first, err := c.BlockAt(t.Context(), blockTime(3), at)
 	if err != nil {
@@ -258,7 +270,7 @@ func TestTraffic(t *testing.T) {
 	if err != nil || len(uses) != len(slots) {
 		t.Fatalf("%d uses, %v", len(uses), err)
 	}
-	const most = 13 << 18
+	const most = 2 << 20
 	if total := int64(a.bytes + b.bytes); c.Traffic() != total || total > most {
 		t.Errorf("%d bytes, counted as %d; at most %d", total, c.Traffic(), most)
 	} else {
@@ -292,6 +304,42 @@ func TestUnionOfUses(t *testing.T) {
 	if uses, err := c.Uses(t.Context(), usdc, account, 0, final); err == nil {
 		t.Errorf("one of two is enough: %+v", uses)
 	}
+}
+
+// TestWholeRefused has a node tell of uses and not of what they moved, or show
+// one that it then does not explain: another is asked, and it does not count.
+func TestWholeRefused(t *testing.T) {
+	t.Parallel()
+	coy, vague := newFakeNode(), newFakeNode()
+	coy.bend = func(c rpc) (reply, bool) {
+		return reply{code: -32000, text: "no"}, c.Method == "eth_getLogs" && asksMoved(c)
+	}
+	vague.settle(9, 950, payee, 1)
+	vague.bend = coy.bend
+	for name, n := range map[string]*fakeNode{"coy": coy, "vague": vague} {
+		good := newFakeNode()
+		good.settle(1, 900, payee, 70)
+		if name == "coy" {
+			n.settle(1, 900, payee, 70)
+		}
+		two, _ := connect(t, good, n)
+		three, _ := connect(t, good, n, good)
+		for range 20 { // whichever is asked for what was moved
+			uses, err := two.Uses(t.Context(), usdc, account, 0, final)
+			if err == nil && (name == "vague" || len(uses) != 1 || len(uses[0].Moved) != 1) {
+				t.Errorf("%s: %+v of two", name, uses)
+			}
+			uses, err = three.Uses(t.Context(), usdc, account, 0, final)
+			if err != nil || len(uses) != 1 || len(uses[0].Moved) != 1 {
+				t.Errorf("%s: %+v, %v of three", name, uses, err)
+			}
+		}
+	}
+}
+
+// asksMoved reports whether a question about logs is one for transfers too.
+func asksMoved(c rpc) bool {
+	return strings.Contains(string(c.Params[0]), hex.EncodeToString(hash("Transfer(address,address,uint256)")))
 }
 
 // TestNoLogsYet refuses the word of a node that is not at the last block, or

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/canopy-go/canopy/internal/bounded"
 	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/payment"
 )
@@ -65,6 +64,7 @@ type node struct {
 	clock   clock.Clock
 	checked atomic.Bool
 	batch   atomic.Int64  // calls that it takes in one request
+	single  atomic.Bool   // it is asked about each slot by itself
 	sent    *atomic.Int64 // bytes of requests and answers
 	secrets []string      // what of the URL may be a key
 }
@@ -193,13 +193,15 @@ func (n *node) send(ctx context.Context, calls []*call) (after time.Duration, er
 		return 0, errors.New("the URL cannot be asked")
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept-Encoding", "gzip")
 	resp, err := n.hc.Do(req)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrUnreachable, n.hide(err))
 	}
 	defer resp.Body.Close()
-	answer, cut, err := bounded.ReadAll(resp.Body, maxAnswer)
-	n.sent.Add(int64(len(body) + len(answer)))
+	wire := &counter{from: resp.Body}
+	answer, cut, err := readAnswer(wire, resp.Header.Get("Content-Encoding"))
+	n.sent.Add(int64(len(body)) + wire.n)
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
 		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {

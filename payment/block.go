@@ -21,6 +21,7 @@ type Settlement struct {
 	Time     time.Time   // the block's; zero where the node does not say
 	Canceled bool        // the slot was used up by a cancellation, which moves nothing
 	Moved    []Recipient // the transfers of the token by this use, fees aside; empty where none moved
+	Token    Address     // what Moved and Fee are of, where the slot does not name it
 	Fee      Units       // of the token, what the account paid for this use; where fees are not paid in it, 0
 	Failed   bool        // the transaction failed: it used the slot up, moved nothing, and paid its fee
 }
@@ -29,7 +30,7 @@ type Settlement struct {
 // knows makes no difference.
 func (s Settlement) Equal(o Settlement) bool {
 	return s.Slot == o.Slot && s.TxHash == o.TxHash && s.Block == o.Block && s.Canceled == o.Canceled &&
-		s.Fee == o.Fee && s.Failed == o.Failed &&
+		s.Token == o.Token && s.Fee == o.Fee && s.Failed == o.Failed &&
 		(s.Time.IsZero() || o.Time.IsZero() || s.Time.Equal(o.Time)) && slices.Equal(s.Moved, o.Moved)
 }
 
