@@ -37,7 +37,7 @@ func (f *File) chains(rt http.RoundTripper) ([]canopy.Chain, error) {
 		if len(urls) == 0 {
 			continue
 		}
-		ready, err := chain.New(chain.Config{ID: c.ID, URLs: urls, Transport: rt})
+		ready, err := chain.New(chain.Config{ID: c.ID, URLs: urls, Transport: rt, Tempo: c.Tempo})
 		if err != nil {
 			return nil, fmt.Errorf("config: chain[%d]: %w", i, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/canopy-go/canopy/mpp"
 	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
 )
@@ -24,7 +25,7 @@ const Env = "CANOPY_CONFIG"
 const Name = "canopy.toml"
 
 // tables are the top-level keys that are not of the policy.
-var tables = []string{"treasury", "ledger", "chain", "asset", "network"}
+var tables = []string{"treasury", "ledger", "chain", "asset", "network", "mpp"}
 
 // maxFile bounds a configuration file.
 const maxFile = 1 << 20
@@ -38,6 +39,7 @@ type File struct {
 	Chains   []Chain
 	Assets   payment.Assets // the known dollars, and those of [[asset]]
 	Network  Network
+	MPP      MPP
 	Policy   *policy.Policy
 
 	// Warnings tell what is unsafe and still works, such as a file that others
@@ -77,6 +79,16 @@ type Chain struct {
 	Facilitator           string
 	FacilitatorHeadersEnv string
 	MaxGas, GasPerDay     string // native units
+	Tempo                 bool   // a Tempo network
+}
+
+// MPP is how the Payment scheme is paid by.
+type MPP struct {
+	Fees     mpp.Fees // of what is absent the zero
+	ClientID string
+	NoProofs bool
+	Envelope mpp.Envelope
+	Lanes    int // 0 where absent
 }
 
 // Network is what the binary may dial.
@@ -130,6 +142,7 @@ func Parse(path string, b []byte) (*File, error) {
 		f.ledger(d, dir)
 		f.chainTables(d)
 		f.assets(d)
+		f.mppTable(d)
 		f.network(d)
 		p, err := policy.Parse(path, b, tables...)
 		f.Policy = p

@@ -169,6 +169,10 @@ func (f *File) client(key payment.Signer, account payment.Address, agent string)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
+	mppRail, err := f.mppRail(chains)
+	if err != nil {
+		return nil, err
+	}
 	store, err := f.openLedger(account)
 	if err != nil {
 		return nil, err
@@ -179,7 +183,7 @@ func (f *File) client(key payment.Signer, account payment.Address, agent string)
 	}
 	c, err := canopy.New(canopy.Config{
 		Agent: agent, Treasury: canopy.Treasury{Signer: key, Chains: chains}, Policy: f.Policy, Store: store, ForeignUse: foreign,
-		Rails: []canopy.Rail{rail}, Transport: transport, Now: f.Now, Logger: f.Logger,
+		Rails: []canopy.Rail{rail, mppRail}, Lanes: f.MPP.Lanes, Transport: transport, Now: f.Now, Logger: f.Logger,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("config: %w", err), store.Close())

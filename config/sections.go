@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/canopy-go/canopy/payment"
@@ -95,6 +96,14 @@ func (f *File) chainTables(d *document) {
 			GasPerDay:             native(t, "gas_per_day"),
 		}
 		c.ID = chainID(t, "id")
+		tempo, says := t.flag("tempo")
+		known := c.ID == payment.Tempo || c.ID == payment.TempoTest
+		if c.Tempo = tempo || known; says && !tempo && known {
+			t.problem("tempo", "is false, and %s is a Tempo network: leave the key out", c.ID.Name())
+		}
+		if c.Tempo && t.has("facilitator") {
+			t.problem("facilitator", "is of no use on a Tempo network: direct transfers are broadcast by its rpc")
+		}
 		for i, name := range c.RPCEnv {
 			if !envName(name) {
 				t.problem(fmt.Sprintf("rpc_env[%d]", i), "names an environment variable, such as BASE_RPC_URL")
@@ -220,6 +229,7 @@ func (f *File) assets(d *document) {
 			continue
 		}
 		a.Decimals = uint8(decimals)
+		a.NoAuthorization = f.isTempo(a.Chain)
 		if known, ok := f.Assets.Lookup(a.Chain, a.Address); ok && known != a {
 			t.problem("address", "is %s, which is known with other values or listed twice: take the entry out", known)
 			continue
@@ -237,6 +247,12 @@ func (f *File) assets(d *document) {
 			d.problems.add(d.lines[path], path, "no dollar is known on %s: add it as [[asset]]", c.ID)
 		}
 	}
+}
+
+// isTempo reports whether chain is a Tempo network.
+func (f *File) isTempo(chain payment.ChainID) bool {
+	return chain == payment.Tempo || chain == payment.TempoTest ||
+		slices.ContainsFunc(f.Chains, func(c Chain) bool { return c.ID == chain && c.Tempo })
 }
 
 func address(t *table, key string) payment.Address {

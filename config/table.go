@@ -123,6 +123,19 @@ func (t *table) number(key string) (int64, bool) {
 	return 0, false
 }
 
+// flag is true or false, and false, false where the key is absent or wrong.
+func (t *table) flag(key string) (value, ok bool) {
+	t.known = append(t.known, key)
+	switch v := t.values[key].(type) {
+	case nil:
+	case bool:
+		return v, true
+	default:
+		t.problem(key, "is true or false, not %s", what(v))
+	}
+	return false, false
+}
+
 // env is the name of an environment variable.
 func (t *table) env(key string) string {
 	name := t.text(key)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy/internal/clock"
-	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -19,9 +18,9 @@ type Node interface {
 	// again is safe.
 	Broadcast(ctx context.Context, raw []byte) (txHash string, err error)
 
-	// Mined reports whether a transaction is in a block, and whether it did there
-	// what it was made for.
-	Mined(ctx context.Context, txHash string) (mined, succeeded bool, err error)
+	// Receipt reports whether a transaction is in a block, and whether it did
+	// there what it was made for.
+	Receipt(ctx context.Context, txHash string) (found, ok bool, at payment.Block, err error)
 }
 
 // ErrNoNode is returned where a chain has no node to broadcast by.
@@ -31,8 +30,7 @@ const (
 	minedWait  = 15 * time.Second // how long Submit waits for a block
 	minedPause = 300 * time.Millisecond
 
-	codeRefused = "broadcast_refused"
-	codeFailed  = "transaction_failed"
+	codeFailed = "transaction_failed"
 )
 
 // Submits tells why a transaction on chain cannot be broadcast, or nil. It does
@@ -56,18 +54,12 @@ func (r *Rail) Submit(ctx context.Context, a payment.Authorization) (payment.Rec
 		return payment.Receipt{}, fmt.Errorf("%w: there is no transaction to broadcast", ErrGrant)
 	}
 	node := r.nodes[a.Slot.Chain]
-	hash, err := node.Broadcast(ctx, a.Raw)
-	var refused interface{ Refused() bool }
-	switch {
-	case ctx.Err() != nil:
-		return payment.Receipt{}, fmt.Errorf("mpp: broadcast: %w", ctx.Err())
-	case errors.As(err, &refused) && refused.Refused():
+	switch hash, err := node.Broadcast(ctx, a.Raw); {
+	case err != nil:
 		// It may be in a block all the same, from an earlier time.
 		if out, done := r.mined(ctx, node, a.TxHash); done {
 			return out, nil
 		}
-		return payment.Receipt{Claim: payment.ClaimRefused, Code: codeRefused, Message: plaintext.Clean(err.Error(), 256)}, nil
-	case err != nil:
 		return payment.Receipt{}, fmt.Errorf("mpp: broadcast: %w", err)
 	case hash != a.TxHash:
 		return payment.Receipt{}, fmt.Errorf("mpp: broadcast: the node calls it by another hash, %.80q", hash)
@@ -86,12 +78,12 @@ func (r *Rail) Submit(ctx context.Context, a payment.Authorization) (payment.Rec
 // mined is what the node shows of the transaction, and false where it is in no
 // block yet.
 func (r *Rail) mined(ctx context.Context, node Node, txHash string) (payment.Receipt, bool) {
-	mined, succeeded, err := node.Mined(ctx, txHash)
+	found, ok, at, err := node.Receipt(ctx, txHash)
 	switch {
-	case err != nil || !mined:
+	case err != nil || !found:
 		return payment.Receipt{}, false
-	case !succeeded:
+	case !ok:
 		return payment.Receipt{Claim: payment.ClaimRefused, TxHash: txHash, Code: codeFailed, Message: "the transaction failed on the chain"}, true
 	}
-	return payment.Receipt{Claim: payment.ClaimPaid, TxHash: txHash}, true
+	return payment.Receipt{Claim: payment.ClaimPaid, TxHash: txHash, Block: at.Time}, true
 }

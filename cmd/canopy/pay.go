@@ -13,10 +13,10 @@ import (
 )
 
 // transferFlags are what pay and preview say of a transfer.
-type transferFlags struct{ chain, key, purpose string }
+type transferFlags struct{ chain, key, purpose, memo string }
 
 // chainNames are the chains that have a token to pay with and a name.
-var chainNames = []string{payment.Base.Name(), payment.BaseSepolia.Name()}
+var chainNames = []string{payment.Base.Name(), payment.BaseSepolia.Name(), payment.Tempo.Name(), payment.TempoTest.Name()}
 
 func chainVar(c *cobra.Command, to *string) {
 	c.Flags().StringVar(to, "chain", "base", "`CHAIN` to pay on, by name or as eip155:8453")
@@ -34,7 +34,7 @@ func transferOf(c *cobra.Command, args []string, f transferFlags) (t canopy.Tran
 	if t.Chain, err = payment.ChainByName(f.chain); err != nil {
 		return t, usage(c, fmt.Errorf("--chain: %q is not a chain: there are %s, or such as eip155:8453", show(f.chain, 40), strings.Join(chainNames, ", ")))
 	}
-	t.Key, t.Purpose = f.key, f.purpose
+	t.Key, t.Purpose, t.Memo = f.key, f.purpose, f.memo
 	return t, nil
 }
 
@@ -44,15 +44,17 @@ func (a *app) payCommand() *cobra.Command {
 		Use:   "pay TO USD",
 		Short: "Pay dollars to an address, without a seller",
 		Long: `Pay sends dollars of the treasury to an address, inside the policy. The transfer
-is signed here and submitted, without gas, through the facilitator that the
-[[chain]] names. Nothing is signed twice: a lost answer is asked for again with
-the same bytes, by the same command.
+is signed here. On an EVM chain it is submitted, without gas, through the
+facilitator that the [[chain]] names; on Tempo it is broadcast by the chain's rpc,
+and its fee is paid in the token, within the bounds of [mpp]. Nothing is signed
+twice: a lost answer is asked for again with the same bytes, by the same command.
 
 With --key the same command is the same payment however often it runs. Without
 one, an equal transfer is refused as a duplicate for duplicate_window. Where a
 person is asked first, the same command pays once it is approved.`,
 		Example: `  canopy pay 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 7.50 --key invoice-17
-  canopy pay 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 0.10 --chain base-sepolia --json`,
+  canopy pay 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 0.10 --chain base-sepolia --json
+  canopy pay 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 2 --chain tempo --memo "invoice 17"`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			t, err := transferOf(c, args, f)
@@ -86,7 +88,12 @@ person is asked first, the same command pays once it is approved.`,
 	chainVar(c, &f.chain)
 	c.Flags().StringVar(&f.key, "key", "", "`KEY` that makes repeated calls one payment")
 	c.Flags().StringVar(&f.purpose, "purpose", "", "`TEXT`: what it is for, for people")
+	memoVar(c, &f.memo)
 	return c
+}
+
+func memoVar(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "memo", "", "`MEMO` for the payee, where the chain carries one: 0x and 64 hex digits, or text of at most 32 bytes")
 }
 
 // outcome gives a payment's error its exit code.
@@ -105,7 +112,7 @@ func (a *app) printTransfer(t canopy.Transfer, r canopy.Result) {
 	}
 	tx := r.TxHash
 	if tx != "" && r.Settlement == canopy.SettlementClaimed {
-		tx += " (by the facilitator's word, until the chain confirms it)"
+		tx += " (by the word of who submitted it, until the chain confirms it)"
 	}
 	a.fields(
 		"payment", string(r.PaymentID), "outcome", r.Status.String(), "cost", total.String(), "to", t.To.String(), "chain", t.Chain.Name(),
