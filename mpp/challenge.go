@@ -13,6 +13,9 @@ const (
 	// maxValue bounds one parameter as it was written.
 	maxValue = 16 << 10
 
+	// maxID bounds ids and realms, which records keep.
+	maxID = 1 << 10
+
 	// maxName bounds the names of methods, intents and header fields.
 	maxName = 64
 
@@ -57,12 +60,6 @@ func readChallenges(lines []string) ([]challenge, []Skipped) {
 	return r.found, r.bad
 }
 
-// hasChallenge reports whether any line has the Payment scheme, readable or not.
-func hasChallenge(lines []string) bool {
-	found, bad := readChallenges(lines)
-	return len(found)+len(bad) > 0
-}
-
 // field is the header field that the credential goes in.
 func (c *challenge) field() string {
 	if c.header == "" {
@@ -99,6 +96,9 @@ func (p *params) challenge() (challenge, skip) {
 func (c *challenge) set(f int, s string) skip {
 	if s == "" && f != fieldDescription && f != fieldOpaque {
 		return skipped("empty_parameter", fieldNames[f])
+	}
+	if f <= fieldRealm && len(s) > maxID {
+		return skipped("too_large", fieldNames[f])
 	}
 	switch f {
 	case fieldID:
@@ -261,6 +261,12 @@ func readEcho(v jsonscan.Value) (challenge, error) {
 	return c, nil
 }
 
+// hasControl reports whether s has a control character of ASCII.
 func hasControl(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return true
+		}
+	}
+	return false
 }

@@ -11,21 +11,24 @@ import (
 // decodeBase64 reads base64url, and as sellers write it too: padded, or in the
 // standard alphabet.
 func decodeBase64(s string) ([]byte, bool) {
+	if hasByte(s, '\r') || hasByte(s, '\n') { // which Decode would pass over
+		return nil, false
+	}
+	standard, padded := hasByte(s, '+') || hasByte(s, '/'), strings.HasSuffix(s, "=")
 	enc := base64.RawURLEncoding
-	padded := strings.HasSuffix(s, "=")
-	if strings.ContainsAny(s, "+/\r\n") {
-		if strings.ContainsAny(s, "\r\n") { // which Decode would pass over
-			return nil, false
-		}
-		if enc = base64.RawStdEncoding; padded {
-			enc = base64.StdEncoding
-		}
-	} else if padded {
+	switch {
+	case standard && padded:
+		enc = base64.StdEncoding
+	case standard:
+		enc = base64.RawStdEncoding
+	case padded:
 		enc = base64.URLEncoding
 	}
 	doc, err := enc.DecodeString(s)
 	return doc, err == nil
 }
+
+func hasByte(s string, c byte) bool { return strings.IndexByte(s, c) >= 0 }
 
 // decodeObject reads base64 of a JSON object of at most max bytes as it stands
 // in name.

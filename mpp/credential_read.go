@@ -3,6 +3,7 @@ package mpp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,59 +86,76 @@ func readSource(s string) (source, bool) {
 	return source{chain, address}, err == nil
 }
 
-var errMember = errors.New("a member is missing, twice or of no meaning")
+var errMember = errors.New("a member is missing, or is not what it should be")
+
+// The members of payloads.
+var memberNames = [...]string{"type", "signature", "hash", "from", "to", "value", "validAfter", "validBefore", "nonce"}
+
+const (
+	memberType = iota
+	memberSignature
+	memberHash
+	memberFrom
+	memberTo
+	memberValue
+	memberValidAfter
+	memberValidBefore
+	memberNonce
+)
 
 // readPayload reads one of the payloads that are written here; each has its own
 // members and no other.
 func readPayload(v jsonscan.Value) (payload, error) {
-	m := map[string]string{}
-	err := v.Object(func(key string, val jsonscan.Value) error {
-		s, err := val.String()
-		m[key] = s
+	var (
+		m     [len(memberNames)]string
+		given int // a bit for each member
+	)
+	err := v.Object(func(key string, val jsonscan.Value) (err error) {
+		i := slices.Index(memberNames[:], key)
+		if i < 0 {
+			return errMember
+		}
+		given |= 1 << i
+		m[i], err = val.String()
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	kind := m["type"]
-	delete(m, "type")
-	switch {
-	case kind == "transaction" && len(m) == 1:
-		s := m["signature"]
+	switch kind := m[memberType]; {
+	case kind == "transaction" && given == 1<<memberType|1<<memberSignature:
+		s := m[memberSignature]
 		tx := make(transaction, max(0, len(s)/2-1))
-		if len(tx) == 0 || !readHex(tx, s) {
-			return nil, errMember
+		if len(tx) > 0 && readHex(tx, s) {
+			return tx, nil
 		}
-		return tx, nil
-	case kind == "hash" && len(m) == 1:
+	case kind == "hash" && given == 1<<memberType|1<<memberHash:
 		var h txHash
-		if !readHex(h[:], m["hash"]) {
-			return nil, errMember
+		if readHex(h[:], m[memberHash]) {
+			return h, nil
 		}
-		return h, nil
-	case kind == "proof" && len(m) == 1:
+	case kind == "proof" && given == 1<<memberType|1<<memberSignature:
 		var p proof
-		if !readHex(p[:], m["signature"]) {
-			return nil, errMember
+		if readHex(p[:], m[memberSignature]) {
+			return p, nil
 		}
-		return p, nil
-	case kind == "authorization" && len(m) == 7:
-		return readAuthorization(m)
+	case kind == "authorization" && given == (1<<len(memberNames)-1)&^(1<<memberHash):
+		return readAuthorization(m[:])
 	}
 	return nil, errMember
 }
 
-func readAuthorization(m map[string]string) (payload, error) {
+func readAuthorization(m []string) (payload, error) {
 	var (
 		a    authorization
 		errs [5]error
 	)
-	a.from, errs[0] = payment.ParseAddressLoose(m["from"])
-	a.to, errs[1] = payment.ParseAddressLoose(m["to"])
-	a.value, errs[2] = payment.ParseUnits(m["value"])
-	a.validAfter, errs[3] = readSeconds(m["validAfter"])
-	a.validBefore, errs[4] = readSeconds(m["validBefore"])
-	if errors.Join(errs[:]...) != nil || !readHex(a.nonce[:], m["nonce"]) || !readHex(a.signature[:], m["signature"]) {
+	a.from, errs[0] = payment.ParseAddressLoose(m[memberFrom])
+	a.to, errs[1] = payment.ParseAddressLoose(m[memberTo])
+	a.value, errs[2] = payment.ParseUnits(m[memberValue])
+	a.validAfter, errs[3] = readSeconds(m[memberValidAfter])
+	a.validBefore, errs[4] = readSeconds(m[memberValidBefore])
+	if errors.Join(errs[:]...) != nil || !readHex(a.nonce[:], m[memberNonce]) || !readHex(a.signature[:], m[memberSignature]) {
 		return nil, errMember
 	}
 	return &a, nil

@@ -7,7 +7,7 @@ const (
 	maxChallenges = 32
 	maxParameters = 32
 
-	// maxLine bounds one header line, and maxLines all of them.
+	// maxLine bounds what is read of one header line, and maxLines of all.
 	maxLine  = 64 << 10
 	maxLines = 256 << 10
 )
@@ -27,23 +27,25 @@ type reader struct {
 	params
 }
 
-// lines reads each line by itself: nothing is carried from one to the next.
+// lines reads each line by itself: nothing is carried from one to the next. Of a
+// line that is too long its beginning is read, but for the challenge that it cuts.
 func (r *reader) lines(lines []string) {
 	total := 0
 	for _, s := range lines {
-		if total += len(s); len(s) > maxLine || total > maxLines {
-			r.bad = append(r.bad, Skipped{r.seen, "too_large", "a WWW-Authenticate line"})
+		if total += len(s); r.full || total > maxLines {
 			return
 		}
-		if r.line(s); r.full {
-			return
+		r.line(s[:min(len(s), maxLine)])
+		if len(s) > maxLine {
+			r.fail("too_large", "a line of more than 64 KiB")
 		}
+		r.close()
 	}
 }
 
-// line splits s at the commas outside quotes. An element that begins with a name
-// and an equals sign is a parameter of the challenge before it; any other name
-// begins a challenge.
+// line splits s at the commas outside quotes, and leaves its last challenge
+// open. An element that begins with a name and an equals sign is a parameter of
+// the challenge before it; any other name begins a challenge.
 func (r *reader) line(s string) {
 	for i := 0; i < len(s) && !r.full; {
 		if blank(s[i]) || s[i] == ',' {
@@ -63,7 +65,6 @@ func (r *reader) line(s string) {
 			i = r.begin(s, s[i:end], next)
 		}
 	}
-	r.close()
 }
 
 // begin opens the challenge of a scheme. What follows the scheme in its own

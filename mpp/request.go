@@ -1,7 +1,6 @@
 package mpp
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strconv"
 
@@ -220,9 +219,28 @@ func readHex(dst []byte, s string) bool {
 	if len(s) != 2+2*len(dst) || s[:2] != "0x" {
 		return false
 	}
-	_, err := hex.Decode(dst, []byte(s[2:]))
-	return err == nil
+	bad := byte(0)
+	for i := range dst {
+		high, low := nibbles[s[2+2*i]], nibbles[s[3+2*i]]
+		bad |= high | low
+		dst[i] = high<<4 | low
+	}
+	return bad <= 0xf
 }
+
+// nibbles are the values of hex digits, and 0xff for all else.
+var nibbles = func() (t [256]byte) {
+	for c := range t {
+		t[c] = 0xff
+	}
+	for i, c := range []byte("0123456789abcdef") {
+		t[c] = byte(i)
+	}
+	for i, c := range []byte("ABCDEF") {
+		t[c] = byte(10 + i)
+	}
+	return t
+}()
 
 // readModes reads the ways of broadcast that the seller takes. Those that are
 // not known count for nothing.

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -74,6 +76,35 @@ func TestChallengesOfAnotherImplementation(t *testing.T) {
 		q, why := readTempoCharge(c.requestJSON)
 		if why != (skip{}) || q.chainID != 42431 || !q.feePayer || q.currency.Lower() != "0x20c0000000000000000000000000000000000000" || !q.pull || !q.push {
 			t.Errorf("readTempoCharge = %+v, %v", q, why)
+		}
+	}
+}
+
+// TestChallengesOverHTTP: bytes beyond ASCII and several lines arrive as they
+// were sent.
+func TestChallengesOverHTTP(t *testing.T) {
+	t.Parallel()
+	w := readWire(t)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Add("WWW-Authenticate", `Basic realm="x"`)
+		for _, v := range w.Challenges {
+			rw.Header().Add("WWW-Authenticate", v.Header)
+		}
+		rw.WriteHeader(http.StatusPaymentRequired)
+	}))
+	defer s.Close()
+	resp, err := s.Client().Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	found, bad := readChallenges(resp.Header.Values("WWW-Authenticate"))
+	if len(found) != len(w.Challenges) {
+		t.Fatalf("%d challenges, skipped %v", len(found), bad)
+	}
+	for i, v := range w.Challenges {
+		if found[i].id != v.Challenge.ID || found[i].description != v.Challenge.Description {
+			t.Errorf("challenge %d = %+v", i, found[i])
 		}
 	}
 }
