@@ -55,10 +55,15 @@ type fakeNode struct {
 	used    map[[32]byte]bool
 	logs    []map[string]any
 	balance uint64
-	counts  map[string]int // of calls, by method
-	asked   int            // requests
-	batches []int          // their sizes
-	bytes   int            // of requests and answers
+	lanes   map[string]uint64         // counters of lanes, by key
+	nonce   uint64                    // of the account itself
+	txs     map[string]map[string]any // by hash
+	ends    map[string]map[string]any // receipts
+	raws    []string                  // what was sent
+	counts  map[string]int            // of calls, by method
+	asked   int                       // requests
+	batches []int                     // their sizes
+	bytes   int                       // of requests and answers
 
 	// bend answers a call in the node's place where it returns true; raw does
 	// so for a whole request.
@@ -67,7 +72,8 @@ type fakeNode struct {
 }
 
 func newFakeNode() *fakeNode {
-	return &fakeNode{id: "0x2105", finalized: 1000, latest: 1010, stamps: true, runs: true, used: map[[32]byte]bool{}, counts: map[string]int{}}
+	return &fakeNode{id: "0x2105", finalized: 1000, latest: 1010, stamps: true, runs: true, used: map[[32]byte]bool{}, counts: map[string]int{},
+		lanes: map[string]uint64{}, txs: map[string]map[string]any{}, ends: map[string]map[string]any{}}
 }
 
 // settle puts a use of a nonce, and what it moved, into a block.
@@ -170,8 +176,24 @@ func (f *fakeNode) call(c rpc) reply {
 		return reply{result: "0x" + hex.EncodeToString(out)}
 	case "eth_getLogs":
 		return reply{result: f.find(c.Params[0])}
+	case "eth_getTransactionCount":
+		return reply{result: q(f.nonce)}
+	case "eth_getTransactionByHash":
+		return reply{result: f.txs[text(c)]}
+	case "eth_getTransactionReceipt":
+		return reply{result: f.ends[text(c)]}
+	case "eth_sendRawTransaction":
+		raw, _ := hex.DecodeString(text(c)[2:])
+		f.raws = append(f.raws, text(c))
+		return reply{result: "0x" + hex.EncodeToString(hash(string(raw)))}
 	}
 	return reply{code: -32601, text: "the method does not exist"}
+}
+
+// text is the first parameter of a call.
+func text(c rpc) (s string) {
+	json.Unmarshal(c.Params[0], &s)
+	return s
 }
 
 // inputOf is what a call calls with.
@@ -185,6 +207,8 @@ func inputOf(c rpc) []byte {
 // contract answers a call of the token.
 func (f *fakeNode) contract(to payment.Address, input []byte) ([]byte, bool) {
 	switch {
+	case to == nonces && len(input) == 4+64 && bytes.Equal(input[:4], hash("getNonce(address,uint256)")[:4]):
+		return word(f.lanes[hex.EncodeToString(input[36:])]), payment.Address(input[16:36]) == account
 	case to != token:
 		return nil, true // nothing is there
 	case len(input) == 4+64 && bytes.Equal(input[:4], hash("authorizationState(address,bytes32)")[:4]):
@@ -306,6 +330,11 @@ func (t *timer) sleeps() []time.Duration {
 // connect serves the nodes, and returns a chain that asks them.
 func connect(t testing.TB, nodes ...*fakeNode) (*chain.Chain, *timer) {
 	t.Helper()
+	return connectTo(t, chain.Config{ID: payment.Base}, nodes...)
+}
+
+func connectTo(t testing.TB, config chain.Config, nodes ...*fakeNode) (*chain.Chain, *timer) {
+	t.Helper()
 	clock := &timer{frozen: true}
 	urls := make([]string, len(nodes))
 	for i, n := range nodes {
@@ -313,7 +342,8 @@ func connect(t testing.TB, nodes ...*fakeNode) (*chain.Chain, *timer) {
 		t.Cleanup(s.Close)
 		urls[i] = s.URL + "/v2/" + secret + fmt.Sprint(i) + "?token=" + secret
 	}
-	c, err := chain.New(chain.Config{ID: payment.Base, URLs: urls, Clock: clock})
+	config.URLs, config.Clock = urls, clock
+	c, err := chain.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
