@@ -47,7 +47,7 @@ func nested(depth int) (v any) {
 func TestDecodeStrict(t *testing.T) {
 	t.Parallel()
 	raw := func(b ...byte) rlp.RawValue { return b }
-	long := bytes.Repeat([]byte{1}, 33)
+	long, long55 := bytes.Repeat([]byte{1}, 33), bytes.Repeat([]byte{1}, 55)
 	call := func(item ...any) any { return []any{item} }
 	word := bytes.Repeat([]byte{7}, 32)
 	keychain := func(version byte, inner []byte) []byte {
@@ -109,6 +109,12 @@ func TestDecodeStrict(t *testing.T) {
 		{"call of two items", 0x76, change{4: call(pathUSD[:], []byte{})}, "call data: ends early"},
 		{"call of four items", 0x76, change{4: call(pathUSD[:], []byte{}, []byte{}, []byte{})}, "call: more follows"},
 		{"call to 19 bytes", 0x76, change{4: call(pathUSD[:19], []byte{}, []byte{})}, "call to"},
+		{"call data of 55 bytes in the long form", 0x76, change{4: call(pathUSD[:], []byte{}, raw(append([]byte{0xb8, 55}, long55...)...))}, "call data: not the shortest"},
+		{"call data of 55 bytes", 0x76, change{4: call(pathUSD[:], []byte{}, long55)}, ""},
+		{"call data of 56 bytes", 0x76, change{4: call(pathUSD[:], []byte{}, append(long55, 1))}, ""},
+		{"call data of 56 bytes, length with a zero", 0x76, change{4: call(pathUSD[:], []byte{}, raw(append([]byte{0xb9, 0, 56}, append(long55, 1)...)...))}, "call data: not the shortest"},
+		{"call data of 2^32 bytes", 0x76, change{4: call(pathUSD[:], []byte{}, raw(0xbc, 1, 0, 0, 0, 0))}, "call data: too long"},
+		{"call data of 2^16 bytes and one", 0x76, change{4: call(pathUSD[:], []byte{}, raw(0xba, 1, 0, 1))}, "call data: too long"},
 		{"call with value 00", 0x76, change{4: call(pathUSD[:], raw(0), []byte{})}, "call value"},
 		{"call with value of 33 bytes", 0x76, change{4: call(pathUSD[:], long, []byte{})}, "call value"},
 		{"call to the zero address", 0x76, change{4: call(make([]byte, 20), []byte{}, []byte{})}, ""},
@@ -233,8 +239,9 @@ func TestDecodeKeepsNothing(t *testing.T) {
 	want := bytes.Clone(b)
 	tx := must[tempo.Transaction](t)(tempo.Decode(b))
 	clear(b)
-	_ = append(tx.Calls[0].Data, 0xee)
-	_ = append(tx.KeyAuthorization, 0xee)
-	_ = append(tx.Signature, 0xee)
+	more := bytes.Repeat([]byte{0xee}, 8)
+	_ = append(tx.Calls[0].Data, more...)
+	_ = append(tx.KeyAuthorization, more...)
+	_ = append(tx.Signature, more...)
 	same(t, "Encode", tx.Encode(), want)
 }

@@ -93,6 +93,19 @@ func TestEveryFieldIsSigned(t *testing.T) {
 	}
 }
 
+// A contract made is no call to the zero address.
+func TestCreateIsNoAddress(t *testing.T) {
+	t.Parallel()
+	create, zero := full(), full()
+	create.Calls[0] = tempo.Call{Create: true, Data: []byte{1}}
+	zero.Calls[0] = tempo.Call{Data: []byte{1}}
+	if create.Equal(&zero) || create.SigningHash() == zero.SigningHash() {
+		t.Error("they are the same")
+	}
+	checkDecode(t, create.Encode())
+	checkDecode(t, zero.Encode())
+}
+
 // What the sender does not sign.
 func TestSigningHashLeavesOut(t *testing.T) {
 	t.Parallel()
