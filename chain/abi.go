@@ -14,7 +14,6 @@ var (
 	transferLog      = signature("Transfer(address,address,uint256)")
 	authorizationLog = signature("AuthorizationUsed(address,bytes32)")
 	cancelLog        = signature("AuthorizationCanceled(address,bytes32)")
-	memoLog          = signature("TransferWithMemo(address,address,uint256,bytes32)")
 	nonceLog         = signature("NonceIncremented(address,uint256,uint64)")
 )
 

@@ -15,16 +15,16 @@ type spending struct {
 	authorizations []payment.Settlement // of EIP-3009, with what each moved
 	rest           payment.Settlement   // what else left the account; without a slot
 	lanes          []payment.Slot       // that the transaction took: one where the account sent it on a lane
-	memo           word                 // of the first transfer that has one
-	left           bool                 // rest, or a memo, is there
+	left           bool                 // rest is there
 }
 
 // spendings tells, by the word of one node, how the token left the account in
 // the blocks from first to last, and which nonces of it were taken, in the
-// chain's order. What logs do not tell is looked up in the transactions.
+// chain's order. What logs do not tell is looked up in the transactions. A token
+// logs a transfer that has a memo a second time, with it: nobody asks for that.
 func (n *node) spendings(ctx context.Context, token, account payment.Address, first, last uint64) ([]payment.Settlement, error) {
 	logs, err := n.search(ctx, question{
-		[]payment.Address{token, nonceContract}, []word{transferLog, memoLog, nonceLog, authorizationLog, cancelLog}, account,
+		[]payment.Address{token, nonceContract}, []word{transferLog, nonceLog, authorizationLog, cancelLog}, account,
 	}, first, last)
 	if err != nil {
 		return nil, err
@@ -68,14 +68,6 @@ func (s *spending) add(slot payment.Slot, l log) error {
 		s.authorizations = append(s.authorizations, use)
 	case event == transferLog:
 		return s.transfer(l)
-	case event == memoLog: // of a transfer that was logged just before
-		if len(l.Topics) != 4 {
-			return errors.New("a memo that is none")
-		}
-		if s.memo == (word{}) {
-			s.memo = l.Topics[3]
-		}
-		s.left = true
 	}
 	return nil
 }

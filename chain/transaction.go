@@ -24,8 +24,8 @@ type transaction struct {
 }
 
 // slot is the one that the transaction used of account, which is none where
-// somebody else sent it: by an allowance, or for a fee. Logs told the memo.
-func (t *transaction) slot(chain payment.ChainID, token, account payment.Address, memo word) payment.Slot {
+// somebody else sent it: by an allowance, or for a fee.
+func (t *transaction) slot(chain payment.ChainID, token, account payment.Address) payment.Slot {
 	s := payment.Slot{Chain: chain, From: account}
 	if len(t.From) != len(account) || payment.Address(t.From) != account {
 		return s
@@ -38,10 +38,7 @@ func (t *transaction) slot(chain payment.ChainID, token, account payment.Address
 		s.Kind, s.NonceID, s.Nonce = payment.SlotLane, key, uint64(t.Nonce)
 		return s
 	}
-	if memo == (word{}) {
-		memo = t.memo(token)
-	}
-	s.Kind, s.NonceID = payment.SlotExpiring, memo
+	s.Kind, s.NonceID = payment.SlotExpiring, t.memo(token)
 	return s
 }
 
@@ -104,7 +101,7 @@ func (n *node) resolve(ctx context.Context, token, account payment.Address, foun
 			if t == nil || t.Hash != s.tx || t.Block == nil || uint64(*t.Block) != s.rest.Block {
 				return nil, fmt.Errorf("%w: %s has logs of %s and not the transaction", ErrAnswer, n.host, s.tx)
 			}
-			slots = []payment.Slot{t.slot(n.chain, token, account, s.memo)}
+			slots = []payment.Slot{t.slot(n.chain, token, account)}
 		}
 		if s.idle() {
 			r := receipts[i]
