@@ -46,11 +46,15 @@ type sum struct {
 	usd   payment.USD
 	count int64
 	ends  queue[ending]
+	// periods are the ends of calendar windows, where many end at once.
+	periods map[int64]ending
 }
 
+// ending is what stops to count at an instant, in microseconds.
 type ending struct {
-	at   time.Time
-	cost payment.USD
+	at    int64
+	cost  payment.USD
+	count int64
 }
 
 func newCaps(c *checking, p *policy.Policy) *caps {
@@ -156,15 +160,13 @@ func (k *caps) count(p *counted) {
 			key := ledger.NewCounterKey(s, w.window)
 			n := k.sums[key]
 			if n == nil {
-				n = &sum{ends: queue[ending]{less: func(a, b ending) bool { return a.at.Before(b.at) }}}
+				n = &sum{ends: queue[ending]{less: func(a, b ending) bool { return a.at < b.at }}, periods: map[int64]ending{}}
 				k.sums[key] = n
 			}
 			n.age(p.at)
 			n.usd, _ = n.usd.Add(p.cost)
 			n.count++
-			if end := p.end(w.window); end != forever {
-				heap.Push(&n.ends, ending{end, p.cost})
-			}
+			n.until(p, w.window)
 		}
 	}
 	for _, l := range p.limits {
@@ -179,13 +181,38 @@ func (k *caps) count(p *counted) {
 	}
 }
 
+// until takes note of when p stops to count in w.
+func (n *sum) until(p *counted, w policy.Window) {
+	end := p.end(w)
+	switch at := end.UnixMicro(); {
+	case end.Equal(forever):
+	case w.Kind == policy.Rolling || p.released || end.Equal(p.ended):
+		heap.Push(&n.ends, ending{at, p.cost, 1})
+	default:
+		e := n.periods[at]
+		e.cost, _ = e.cost.Add(p.cost)
+		e.count++
+		n.periods[at] = e
+	}
+}
+
 // age takes away what no longer counts at now.
 func (n *sum) age(now time.Time) {
-	for len(n.ends.list) > 0 && !n.ends.list[0].at.After(now) {
-		e := heap.Pop(&n.ends).(ending)
-		n.usd, _ = n.usd.Sub(e.cost)
-		n.count--
+	at := now.UnixMicro()
+	for len(n.ends.list) > 0 && n.ends.list[0].at <= at {
+		n.drop(heap.Pop(&n.ends).(ending))
 	}
+	for end, e := range n.periods {
+		if end <= at {
+			delete(n.periods, end)
+			n.drop(e)
+		}
+	}
+}
+
+func (n *sum) drop(e ending) {
+	n.usd, _ = n.usd.Sub(e.cost)
+	n.count -= e.count
 }
 
 // scopes are those of a kind that cover a payment.

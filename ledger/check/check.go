@@ -7,7 +7,9 @@
 // signer signed and what a chain shows, it also checks that nothing was signed
 // that was not committed before (I3), that what moved stays under the caps by
 // the chain's own time (I2), and that each use of the key is one payment's (I5,
-// I13).
+// I13). With what is known of before it checks that nothing was lost or changed
+// (I9), with how far the chains were asked that no hold was forgotten (I12), and
+// that no record holds what must stay secret (I16).
 //
 // It reads any [ledger.Store] once, oldest payment first, in memory that grows
 // by some tens of bytes a payment. What a store knows of its own files and
@@ -38,6 +40,18 @@ type Options struct {
 	// Uses are all uses of the account that a chain shows, if it was asked.
 	Uses []payment.Settlement
 
+	// Past is the same ledger as an earlier Run with the same Past saw it, and
+	// is brought up to date: for tests, since it holds something of each payment.
+	Past *Past
+
+	// Final is the time of a final block up to which all holds were asked about
+	// since. Zero is none.
+	Final time.Time
+
+	// Secrets are byte strings that no record may hold, as they are or in
+	// hexadecimal digits: keys and signatures.
+	Secrets [][]byte
+
 	// NoEvents leaves out the chains of events, for a store that just verified
 	// them itself, but for the payments that ended without money.
 	NoEvents bool
@@ -60,15 +74,16 @@ func Run(ctx context.Context, s ledger.Store, o Options) (ledger.Report, error) 
 	if o.Policy != nil {
 		c.caps = newCaps(c, o.Policy)
 	}
-	for h, err := range histories(ctx, s, o.NoEvents) {
-		if err != nil {
-			return c.report, fmt.Errorf("check: reading the ledger: %w", err)
-		}
+	err := histories(ctx, s, c.wants, c.alone, func(h *history) error {
 		c.report.Payments++
 		c.report.Events += int64(len(h.events))
-		if err := c.payment(ctx, &h.entry, h.events); err != nil {
-			return c.report, fmt.Errorf("check: reading the ledger: %w", err)
+		for _, text := range h.problems {
+			c.add(text)
 		}
+		return c.payment(ctx, h.entry, h.events)
+	})
+	if err != nil {
+		return c.report, fmt.Errorf("check: reading the ledger: %w", err)
 	}
 	c.slots.shared(func(n uint32) { c.problem(n, "I4: its slot is that of an earlier payment") })
 	c.keys.shared(func(n uint32) {
@@ -77,6 +92,7 @@ func Run(ctx context.Context, s ledger.Store, o Options) (ledger.Report, error) 
 	c.approvals.shared(func(n uint32) { c.problem(n, "I7: its approval was used by an earlier payment") })
 	c.caps.finish()
 	c.evidence.finish(c)
+	c.o.Past.finish(c)
 	if err := c.name(ctx); err != nil {
 		return c.report, fmt.Errorf("check: reading the ledger: %w", err)
 	}
@@ -137,25 +153,43 @@ func (c *checking) name(ctx context.Context) error {
 	return nil
 }
 
-// payment checks one payment.
-func (c *checking) payment(ctx context.Context, e *ledger.Entry, events []ledger.Event) error {
+// wants tells whether a payment's events are looked at.
+func (c *checking) wants(e *ledger.Entry) bool { return !c.o.NoEvents || e.State.Freed() }
+
+// alone checks what a payment tells by itself. It is called for several at once.
+func (c *checking) alone(h *history) error {
+	found := func(format string, args ...any) {
+		h.problems = append(h.problems, fmt.Sprintf("%s: "+format, append([]any{h.entry.ID}, args...)...))
+	}
 	if !c.o.NoEvents {
-		if err := ledger.VerifyPayment(e, events); err != nil {
-			c.add(fmt.Sprintf("I9: %v", err))
+		if err := ledger.VerifyPayment(h.entry, h.events); err != nil {
+			h.problems = append(h.problems, fmt.Sprintf("I9: %v", err))
 		}
 	}
-	c.terms(e)
+	terms(h.entry, found)
+	c.secrets(h, found)
+	if e := h.entry; e.Watched && e.State.Live() && e.State != ledger.NeedsOperator && !e.ValidBefore.After(c.o.Final) {
+		found("I12: it is %s, its validity ended at %s, and the chains were asked up to %s", e.State, stamp(e.ValidBefore), stamp(c.o.Final))
+	}
+	switch e := h.entry; {
+	case !e.AuthorizedAt.IsZero():
+		authorized(e, found)
+	case !e.Slot.IsZero() || !e.ValidBefore.IsZero() || e.State.Live():
+		found("I3: it has a slot, a validity or a hold, and was never authorized")
+	}
+	return nil
+}
+
+// payment checks one payment against those before it.
+func (c *checking) payment(ctx context.Context, e *ledger.Entry, events []ledger.Event) error {
 	n := uint32(c.report.Payments)
+	c.o.Past.payment(c, e, events)
 	if e.Key != "" && !e.State.Freed() {
 		c.keys.add(n, e.Agent, e.Key)
 	}
 	if e.AuthorizedAt.IsZero() {
-		if !e.Slot.IsZero() || !e.ValidBefore.IsZero() || e.State.Live() {
-			c.found(e, "I3: it has a slot, a validity or a hold, and was never authorized")
-		}
 		return nil
 	}
-	c.authorized(e)
 	c.slots.add(n, e.Slot.String(), "")
 	c.evidence.payment(c, e)
 	if c.caps != nil {
@@ -169,27 +203,27 @@ func (c *checking) payment(ctx context.Context, e *ledger.Entry, events []ledger
 }
 
 // terms is I6.
-func (c *checking) terms(e *ledger.Entry) {
+func terms(e *ledger.Entry, found func(string, ...any)) {
 	switch {
 	case e.Terms.Hash() != e.TermsHash:
-		c.found(e, "I6: its terms do not have the hash that was recorded")
+		found("I6: its terms do not have the hash that was recorded")
 	case e.Cost < e.Terms.Cost():
-		c.found(e, "I6: it costs %s and is counted as %s", e.Terms.Cost(), e.Cost)
+		found("I6: it costs %s and is counted as %s", e.Terms.Cost(), e.Cost)
 	case e.State != ledger.Denied && e.Terms.Check(e.Payer) != nil:
-		c.found(e, "I6: %v", e.Terms.Check(e.Payer))
+		found("I6: %v", e.Terms.Check(e.Payer))
 	}
 }
 
 // authorized is I10, and what an authorized payment has to have.
-func (c *checking) authorized(e *ledger.Entry) {
+func authorized(e *ledger.Entry, found func(string, ...any)) {
 	valid := e.ValidBefore.Sub(e.AuthorizedAt)
 	switch {
 	case e.Slot.IsZero():
-		c.found(e, "I3: it is authorized and has no slot")
+		found("I3: it is authorized and has no slot")
 	case valid <= 0 || valid > maxValidity || e.Terms.Validity > 0 && valid > e.Terms.Validity:
-		c.found(e, "I10: it is valid for %v, and its terms allow %v", valid, min(maxValidity, e.Terms.Validity))
+		found("I10: it is valid for %v, and its terms allow %v", valid, min(maxValidity, e.Terms.Validity))
 	case e.State == ledger.Settled && e.SpentAt.Before(e.AuthorizedAt) && !e.SpentAt.IsZero():
-		c.found(e, "I8: it was spent before it was authorized")
+		found("I8: it was spent before it was authorized")
 	}
 }
 

@@ -254,6 +254,76 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// A ledger that an earlier run saw goes on from there.
+func TestPast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.reserve(10, "a.example")
+	past := &check.Past{}
+	before := w.store
+	w.wants(w.run(check.Options{Past: past}, nil))
+	a = w.move(a, ledger.Claimed, ledger.ByClient)
+	w.reserve(20, "b.example")
+	w.wants(w.run(check.Options{Past: past}, nil))
+	w.wants(w.run(check.Options{Past: past}, nil))
+
+	w.wants(w.run(check.Options{Past: past}, func(e *ledger.Entry) {
+		if e.ID == a.ID {
+			e.Version--
+		}
+	}), "it has 1 events, and had 2")
+	w.store = rewritten{before, a.ID}
+	w.wants(w.run(check.Options{Past: past}, nil), "I9: its event 2 is not what it was")
+	w.store = before
+	w.wants(w.run(check.Options{Past: past}, nil))
+	w.store = ledger.NewMemory(ledger.Options{})
+	w.wants(w.run(check.Options{Past: past}, nil), string(a.ID)+": I9: it is gone")
+}
+
+// rewritten is a store in which the last event of a payment is another.
+type rewritten struct {
+	ledger.Store
+	id payment.ID
+}
+
+func (r rewritten) Events(ctx context.Context, id payment.ID) ([]ledger.Event, error) {
+	events, err := r.Store.Events(ctx, id)
+	if id == r.id {
+		events[len(events)-1].Hash[0]++
+	}
+	return events, err
+}
+
+// A hold that nobody asked about, where the chains were asked up to some time.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.reserve(10, "a.example")
+	end := e.ValidBefore
+	w.wants(w.run(check.Options{Final: end.Add(-time.Second)}, nil))
+	w.wants(w.run(check.Options{Final: end}, nil), "I12: it is authorized")
+	w.wants(w.run(check.Options{Final: end}, func(e *ledger.Entry) { e.Watched = false }), "I9: ")
+	e = w.move(e, ledger.InDoubt, ledger.ByClient)
+	w.wants(w.run(check.Options{Final: end}, nil), "I12: it is in_doubt")
+	w.move(e, ledger.ExpiredUnused, ledger.ByChain)
+	w.wants(w.run(check.Options{Final: end}, nil))
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.reserve(10, "a.example")
+	secret := []byte{0xde, 0xad, 0xbe, 0xef, 1}
+	o := check.Options{Secrets: [][]byte{secret}}
+	w.wants(w.run(o, nil))
+	w.wants(w.run(o, func(e *ledger.Entry) { e.Echo = append([]byte("x"), secret...) }), "I16: it holds a secret")
+	w.wants(w.run(o, func(e *ledger.Entry) { e.Note = "signed 0xDEADBEEF01" }), "I16: it holds a secret")
+	if _, err := w.store.Advance(t.Context(), ledger.Change{ID: e.ID, Version: e.Version, To: ledger.InDoubt, By: ledger.ByClient, Now: w.now, Note: "deadbeef01"}); err != nil {
+		t.Fatal(err)
+	}
+	w.wants(w.run(o, nil), "I16: it holds a secret")
+}
+
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

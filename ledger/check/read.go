@@ -2,118 +2,133 @@ package check
 
 import (
 	"context"
-	"iter"
 	"runtime"
 	"sync"
 
 	"github.com/canopy-go/canopy/ledger"
 )
 
-// history is one payment with its events.
-type history struct {
-	entry  ledger.Entry
-	events []ledger.Event
+// historian is an optional power of a Store: it reads all payments with their
+// events in one go. What it passes is the caller's to keep.
+type historian interface {
+	Histories(ctx context.Context, wants func(*ledger.Entry) bool, yield func(*ledger.Entry, []ledger.Event) bool) error
 }
 
-// batch is a run of payments that one worker reads the events of.
+// history is one payment with its events, and what was found in it by itself.
+type history struct {
+	entry    *ledger.Entry
+	events   []ledger.Event
+	problems []string
+}
+
+// batch is a run of payments that one worker looks at.
 type batch struct {
 	list []history
-	err  error
+	err  error // that ended the reading after list
 	done chan struct{}
 }
 
 const batchSize = 64
 
-// histories yields every payment, oldest first, with its events, which some
-// workers read ahead.
-func histories(ctx context.Context, s ledger.Store, without bool) iter.Seq2[history, error] {
-	return func(yield func(history, error) bool) {
-		caller := ctx
-		ctx, cancel := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		defer cancel()
-		workers := runtime.GOMAXPROCS(0) + 1
-		jobs := make(chan *batch)
-		order := make(chan *batch, 2*workers)
-		for range workers {
-			wg.Go(func() {
-				for b := range jobs {
-					b.read(ctx, s, without)
-				}
-			})
-		}
+// histories calls take with every payment, oldest first, after some workers
+// called look with it.
+func histories(ctx context.Context, s ledger.Store, wants func(*ledger.Entry) bool, look, take func(*history) error) error {
+	caller := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	workers := runtime.GOMAXPROCS(0)
+	jobs := make(chan *batch)
+	order := make(chan *batch, 2*workers)
+	for range workers {
 		wg.Go(func() {
-			defer close(order)
-			defer close(jobs)
-			entries(ctx, s, func(b *batch) bool {
-				for _, c := range []chan *batch{order, jobs} {
-					select {
-					case c <- b:
-					case <-ctx.Done():
-						return false
+			for b := range jobs {
+				for i := range b.list {
+					if err := look(&b.list[i]); err != nil {
+						b.list, b.err = b.list[:i], err
+						break
 					}
 				}
-				return true
-			})
-		})
-		for b := range order {
-			select {
-			case <-b.done:
-			case <-ctx.Done():
-				yield(history{}, ctx.Err())
-				return
+				close(b.done)
 			}
-			for i := range b.list {
-				if !yield(b.list[i], nil) {
-					return
+		})
+	}
+	wg.Go(func() {
+		defer close(order)
+		defer close(jobs)
+		batches(ctx, s, wants, func(b *batch) bool {
+			for _, c := range []chan *batch{order, jobs} {
+				select {
+				case c <- b:
+				case <-ctx.Done():
+					return false
 				}
 			}
-			if b.err != nil {
-				yield(history{}, b.err)
-				return
-			}
+			return true
+		})
+	})
+	for b := range order {
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		if err := caller.Err(); err != nil {
-			yield(history{}, err)
+		for i := range b.list {
+			if err := take(&b.list[i]); err != nil {
+				return err
+			}
+			b.list[i] = history{}
+		}
+		if b.err != nil {
+			return b.err
 		}
 	}
+	return caller.Err()
 }
 
-// entries gives every payment to put, a batch at a time, and the error that
-// ended the reading with the last.
-func entries(ctx context.Context, s ledger.Store, put func(*batch) bool) {
+// batches gives every payment to put, some at a time, and the error that ended
+// the reading with the last.
+func batches(ctx context.Context, s ledger.Store, wants func(*ledger.Entry) bool, put func(*batch) bool) {
 	next := func() *batch { return &batch{list: make([]history, 0, batchSize), done: make(chan struct{})} }
-	b := next()
-	for e, err := range s.Entries(ctx, ledger.Query{Oldest: true}) {
-		if err != nil {
-			b.err = err
-			break
-		}
-		if b.list = append(b.list, history{entry: e}); len(b.list) == batchSize {
-			if !put(b) {
-				return
-			}
+	b, open := next(), true
+	add := func(e *ledger.Entry, events []ledger.Event) bool {
+		if b.list = append(b.list, history{entry: e, events: events}); len(b.list) == batchSize {
+			open = put(b)
 			b = next()
 		}
+		return open
 	}
-	put(b)
+	var err error
+	if h, ok := s.(historian); ok {
+		err = h.Histories(ctx, wants, add)
+	} else {
+		err = oneByOne(ctx, s, wants, add)
+	}
+	if open {
+		b.err = err
+		put(b)
+	}
 }
 
-func (b *batch) read(ctx context.Context, s ledger.Store, without bool) {
-	defer close(b.done)
-	for i := range b.list {
-		if without && !b.list[i].entry.State.Freed() {
-			continue
-		}
-		events, err := s.Events(ctx, b.list[i].entry.ID)
+// oneByOne reads what a historian does from any store.
+func oneByOne(ctx context.Context, s ledger.Store, wants func(*ledger.Entry) bool, yield func(*ledger.Entry, []ledger.Event) bool) error {
+	for e, err := range s.Entries(ctx, ledger.Query{Oldest: true}) {
 		if err != nil {
-			b.list, b.err = b.list[:i], err
-			return
+			return err
 		}
-		if v := b.list[i].entry.Version; int64(len(events)) > v {
-			events = events[:v] // it moved on since it was read
+		var events []ledger.Event
+		if wants(&e) {
+			if events, err = s.Events(ctx, e.ID); err != nil {
+				return err
+			}
+			if int64(len(events)) > e.Version {
+				events = events[:e.Version] // it moved on since it was read
+			}
 		}
-		b.list[i].events = events
+		if !yield(&e, events) {
+			return nil
+		}
 	}
+	return nil
 }

@@ -245,17 +245,9 @@ func (t *tx) events(r *paymentRow) ([]ledger.Event, error) {
 	var prev payment.Hash
 	err := t.c.query(`SELECT seq, at, was, became, by, data, hash FROM events WHERE n = ? ORDER BY seq`, []driver.Value{r.n},
 		func(row []driver.Value) error {
-			var at, was, became, by int64
-			var hash []byte
-			ev := ledger.Event{Payment: r.e.ID, Prev: prev}
-			if err := scan(row, &ev.Seq, &at, &was, &became, &by, &ev.Data, &hash); err != nil {
-				return err
-			}
-			ev.At, ev.From, ev.To, ev.By = fromMicro(at), ledger.State(was), ledger.State(became), ledger.Actor(by)
-			copy(ev.Hash[:], hash)
-			prev = ev.Hash
-			out = append(out, ev)
-			return nil
+			ev, err := eventOf(row, r.e.ID, prev)
+			out, prev = append(out, ev), ev.Hash
+			return err
 		})
 	return out, err
 }
