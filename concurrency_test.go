@@ -35,8 +35,7 @@ func (w *world) atOnce(n int, call func(i int) got) []got {
 
 // 64 equal calls with one key: one payment, and the others learn of it.
 func TestF10_EqualCallsWithOneKey(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, setup{})
+	play(t, setup{}, func(t *testing.T, w *world) {
 		s, url := w.sells(dime, canopytest.Always(canopytest.Delay(time.Second).At(canopytest.OnPaid)))
 		var bought, inFlight atomic.Int32
 		for _, g := range w.atOnce(64, func(int) got { return w.get(url, canopy.WithKey("one")) }) {
@@ -149,8 +148,7 @@ func TestAttack41_CapLaundering(t *testing.T) {
 // Cancelled at any stage: nothing is lost, and what may have left is held.
 func TestF28_CancelledAtEveryStage(t *testing.T) {
 	t.Run("before anything", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, setup{})
+		play(t, setup{}, func(t *testing.T, w *world) {
 			_, url := w.sells(dime)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -159,8 +157,7 @@ func TestF28_CancelledAtEveryStage(t *testing.T) {
 		})
 	})
 	t.Run("while the 402 comes", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, setup{})
+		play(t, setup{}, func(t *testing.T, w *world) {
 			_, url := w.sells(dime, canopytest.Always(canopytest.Delay(time.Minute)))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -173,18 +170,18 @@ func TestF28_CancelledAtEveryStage(t *testing.T) {
 		})
 	})
 	t.Run("between the 402 and the signature", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
+		play(t, setup{}, func(t *testing.T, w *world) {
 			ctx, cancel := context.WithCancel(t.Context())
-			w := newWorld(t, setup{config: func(w *world, _ *canopy.Config) { w.wire.After = func(*http.Response) error { cancel(); return nil } }})
+			w.wire.After = func(*http.Response) error { cancel(); return nil }
 			_, url := w.sells(dime)
 			_, err := w.client.Fetch(ctx, w.request("GET", url, nil))
 			w.cancelled(err, 0, 0)
 		})
 	})
 	t.Run("in the commit", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
+		play(t, setup{}, func(t *testing.T, w *world) {
 			ctx, cancel := context.WithCancel(t.Context())
-			w := newWorld(t, setup{store: func(s ledger.Store) ledger.Store { return hookStore{s.(*ledger.Memory), cancel} }})
+			w.changed(func(c *canopy.Config) { c.Store = hookStore{w.store.(powers), cancel} })
 			_, url := w.sells(dime)
 			_, err := w.client.Fetch(ctx, w.request("GET", url, nil))
 			e := as[*canopy.InDoubtError](t, err)
@@ -195,8 +192,7 @@ func TestF28_CancelledAtEveryStage(t *testing.T) {
 		})
 	})
 	t.Run("in the signer", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, setup{})
+		play(t, setup{}, func(t *testing.T, w *world) {
 			s, url := w.sells(dime)
 			ctx, cancel := context.WithCancel(t.Context())
 			w.spy.Before(func(context.Context, canopytest.Signed) { cancel() })
@@ -210,8 +206,7 @@ func TestF28_CancelledAtEveryStage(t *testing.T) {
 		})
 	})
 	t.Run("while it is settled", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, setup{})
+		play(t, setup{}, func(t *testing.T, w *world) {
 			s, url := w.sells(dime, canopytest.Always(canopytest.Delay(time.Minute).At(canopytest.OnPaid)))
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
@@ -226,8 +221,7 @@ func TestF28_CancelledAtEveryStage(t *testing.T) {
 		})
 	})
 	t.Run("while it waits to send again", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, setup{})
+		play(t, setup{}, func(t *testing.T, w *world) {
 			s, url := w.sells(dime, canopytest.Always(canopytest.Both(canopytest.AnswerAgain(), canopytest.WithHeader("Retry-After", "20"))))
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(10*time.Second, cancel)
@@ -256,12 +250,12 @@ func (w *world) cancelled(err error, spent, counted payment.USD) {
 
 // hookStore calls after once Reserve has committed.
 type hookStore struct {
-	*ledger.Memory
+	powers
 	after func()
 }
 
 func (s hookStore) Reserve(ctx context.Context, r ledger.Request) (ledger.Entry, []policy.Use, error) {
-	e, uses, err := s.Memory.Reserve(ctx, r)
+	e, uses, err := s.powers.Reserve(ctx, r)
 	s.after()
 	return e, uses, err
 }

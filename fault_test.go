@@ -20,8 +20,7 @@ const dime = 10 * payment.Cent
 // Sent, and the link drops before the seller settles: the hold stays although
 // nothing moved yet, and what settles in the last second is within the cap.
 func TestF4_LinkDropsBeforeSettling(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, setup{policy: capped("$0.25 / 24h")})
+	play(t, setup{policy: capped("$0.25 / 24h")}, func(t *testing.T, w *world) {
 		s, url := w.sells(dime, canopytest.Always(canopytest.DropBeforeSettling()))
 		for i := range 2 {
 			e := as[*canopy.InDoubtError](t, w.get(fmt.Sprintf("%s/%d", url, i)).err)
@@ -46,8 +45,7 @@ func TestF4_LinkDropsBeforeSettling(t *testing.T) {
 func TestF5_ResponseLostAfterSettling(t *testing.T) {
 	for name, keys := range map[string][2]string{"same key": {"a-1", "a-1"}, "new key": {"a-1", "a-2"}, "key lost": {"a-1", ""}, "no key": {"", ""}} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t, setup{})
+			play(t, setup{}, func(t *testing.T, w *world) {
 				s, url := w.sells(dime, canopytest.First(canopytest.DropAfterSettling()))
 				opts := func(key string) []canopy.Option {
 					if key == "" {
@@ -72,8 +70,7 @@ func TestF5_ResponseLostAfterSettling(t *testing.T) {
 // The key of such a retry stands for the payment for good; a key that comes
 // after the duplicate window is that of a new purchase.
 func TestF5_KeyAnsweredByAnother(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, setup{})
+	play(t, setup{}, func(t *testing.T, w *world) {
 		_, url := w.sells(dime, canopytest.First(canopytest.DropAfterSettling()))
 		id := w.doubt(url, canopy.WithKey("a"))
 		for range 3 {
@@ -92,8 +89,7 @@ func TestF5_KeyAnsweredByAnother(t *testing.T) {
 // The same with a seller that knows a payment by its identifier: the retry gets
 // what was bought.
 func TestF5_ResponseLostIsServedAgainByIdentifier(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, setup{})
+	play(t, setup{}, func(t *testing.T, w *world) {
 		s, url := w.serve("127.0.0.1:8402", canopytest.SellerConfig{
 			PaymentID: canopytest.PaymentIDRequired,
 			Routes: []canopytest.Route{{
@@ -110,8 +106,7 @@ func TestF5_ResponseLostIsServedAgainByIdentifier(t *testing.T) {
 // The answer came and the record of it did not: as if the process had ended
 // there. The payment counts in full and nothing is signed for it again.
 func TestF6_OutcomeNeverRecorded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, setup{store: func(s ledger.Store) ledger.Store { return &deafStore{Memory: s.(*ledger.Memory)} }})
+	play(t, setup{store: func(s ledger.Store) ledger.Store { return &deafStore{powers: s.(powers)} }}, func(t *testing.T, w *world) {
 		s, url := w.sells(dime)
 		g := w.get(url, canopy.WithKey("k"))
 		if g.err != nil || g.body == "" || g.paid.Warning == "" {
@@ -128,9 +123,7 @@ func TestF6_OutcomeNeverRecorded(t *testing.T) {
 // The second commit fails for want of a disk: the answer is returned with a
 // warning, and the latched ledger lets nothing new be paid.
 func TestF8_DiskFullAtOutcome(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		deaf := &deafStore{latch: true}
-		w := newWorld(t, setup{store: func(s ledger.Store) ledger.Store { deaf.Memory = s.(*ledger.Memory); return deaf }})
+	play(t, setup{store: func(s ledger.Store) ledger.Store { return &deafStore{powers: s.(powers), latch: true} }}, func(t *testing.T, w *world) {
 		s, url := w.sells(dime)
 		g := w.get(url)
 		if g.err != nil || g.StatusCode != 200 || g.body == "" || g.paid.Warning == "" {
@@ -147,7 +140,7 @@ func TestF8_DiskFullAtOutcome(t *testing.T) {
 
 // deafStore is a store whose outcomes cannot be written.
 type deafStore struct {
-	*ledger.Memory
+	powers
 	latch  bool // after one, nothing at all
 	failed bool
 }
@@ -161,13 +154,12 @@ func (s *deafStore) Reserve(ctx context.Context, r ledger.Request) (ledger.Entry
 	if s.latch && s.failed {
 		return ledger.Entry{}, nil, ledger.ErrReadOnly
 	}
-	return s.Memory.Reserve(ctx, r)
+	return s.powers.Reserve(ctx, r)
 }
 
 // A language model that retries with a new key each time: one debit.
 func TestF11_RetryStormWithNewKeys(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, setup{})
+	play(t, setup{}, func(t *testing.T, w *world) {
 		s, url := w.sells(dime, canopytest.Always(canopytest.DropAfterSettling()))
 		for i := range 10 {
 			if g := w.get(url, canopy.WithKey(fmt.Sprintf("attempt-%d", i))); g.err == nil {
@@ -186,8 +178,7 @@ func TestF11_RetryStormWithNewKeys(t *testing.T) {
 func TestF12_402ForEver(t *testing.T) {
 	for _, v := range []canopytest.Version{canopytest.V2, canopytest.V1} {
 		t.Run(fmt.Sprint("version ", v), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t, setup{policy: capped("$0.15 / 24h")})
+			play(t, setup{policy: capped("$0.15 / 24h")}, func(t *testing.T, w *world) {
 				s, url := w.serve("127.0.0.1:8402", canopytest.SellerConfig{
 					Version: v, Routes: []canopytest.Route{{Pattern: "GET /goods/", Price: dime}},
 					Faults: canopytest.Plan{canopytest.Always(canopytest.AnswerAgain())},
@@ -225,8 +216,7 @@ func TestF13_OtherTermsAfterPayment(t *testing.T) {
 		"dearer": canopytest.PriceWalk(payment.Cent), "cheaper": canopytest.OtherPrice(payment.Cent), "other payee": canopytest.OtherPayee(other),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t, setup{})
+			play(t, setup{}, func(t *testing.T, w *world) {
 				s, url := w.sells(dime, canopytest.From(2, fault))
 				e := as[*canopy.InDoubtError](t, w.get(url).err)
 				if e.Err == nil {
@@ -255,8 +245,7 @@ func TestF14_SettlementFailedIsALie(t *testing.T) {
 		"before": canopytest.SettleAndSayFailed(""), "after": canopytest.SayFailed(""), "again": canopytest.SettleAndAnswerAgain(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t, setup{policy: capped("$0.25 / 24h")})
+			play(t, setup{policy: capped("$0.25 / 24h")}, func(t *testing.T, w *world) {
 				s, url := w.sells(dime, canopytest.Always(fault))
 				for i := range 5 {
 					if g := w.get(fmt.Sprintf("%s/%d", url, i)); g.err == nil {
@@ -277,8 +266,7 @@ func TestF14_SettlementFailedIsALie(t *testing.T) {
 // settlement_pending: the same bytes at once, and never others.
 func TestF15_SettlementPending(t *testing.T) {
 	t.Run("joined", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, setup{})
+		play(t, setup{}, func(t *testing.T, w *world) {
 			s, url := w.sells(dime, canopytest.First(canopytest.SettlementPending()))
 			start := w.clock.Now()
 			w.bought(w.get(url))
@@ -290,8 +278,7 @@ func TestF15_SettlementPending(t *testing.T) {
 		})
 	})
 	t.Run("for ever", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, setup{})
+		play(t, setup{}, func(t *testing.T, w *world) {
 			w.chain.SetMining(canopytest.Manual)
 			s, url := w.sells(dime, canopytest.Always(canopytest.SettlementPending()))
 			e := as[*canopy.InDoubtError](t, w.get(url).err)
@@ -306,8 +293,7 @@ func TestF15_SettlementPending(t *testing.T) {
 		})
 	})
 	t.Run("202 without a receipt", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
-			w := newWorld(t, setup{})
+		play(t, setup{}, func(t *testing.T, w *world) {
 			s, url := w.sells(dime, canopytest.Always(canopytest.Status(http.StatusAccepted)))
 			if g := w.get(url); g.err != nil || g.StatusCode != 202 || g.paid.State != ledger.InDoubt {
 				t.Errorf("got %+v", g)
@@ -331,8 +317,7 @@ func TestF5_NonceUsedIsAClaimOnlyAfterASending(t *testing.T) {
 		paid bool
 	}{"once": {canopytest.First(used()), true}, "always": {canopytest.Always(used()), false}} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t, setup{})
+			play(t, setup{}, func(t *testing.T, w *world) {
 				s, url := w.sells(dime, tc.rule)
 				if g := w.get(url); tc.paid {
 					w.bought(g)

@@ -51,13 +51,26 @@ type world struct {
 	logs   *safeBuffer
 	client *canopy.Client
 	skew   time.Duration // for a client whose clock is not the ledger's
+
+	// Of a fault that is played (fault_kit_test.go).
+	cfg      canopy.Config
+	rules    *policy.Policy
+	audit    *audit
+	life     *life
+	path     string // of the ledger, where it is a file
+	disk     string // where it is, if that matters
+	stateDir string
+	elapsed  func() time.Duration
 }
 
 // setup is what a test may change of a world; zero fields are the defaults.
 type setup struct {
 	policy string
 	bend   func(*world, payment.Signer) payment.Signer // the client's signer, made of an honest one
+	open   func(*world) ledger.Store
 	store  func(ledger.Store) ledger.Store
+	begin  func(*world) // before the ledger is opened
+	final  int          // blocks after which one is final
 	base   *http.Transport
 	config func(*world, *canopy.Config)
 }
@@ -65,16 +78,26 @@ type setup struct {
 func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
 	w := &world{t: t, clock: canopytest.NewClock(), net: canopytest.NewNetwork(), logs: &safeBuffer{}}
-	w.chain = canopytest.NewChain(canopytest.ChainConfig{Clock: w.clock})
+	w.chain = canopytest.NewChain(canopytest.ChainConfig{Clock: w.clock, Finality: s.final})
 	key, err := signer.FromHex(testKey)
 	must(t, err)
 	var bent payment.Signer = key.WithNow(w.clock.Now)
 	if s.bend != nil {
 		bent = s.bend(w, bent)
 	}
+	if s.open != nil {
+		bent = witness{bent, w}
+	}
 	w.spy = canopytest.NewSpySigner(bent)
 	w.chain.Fund(key.Address(), 1000*payment.Dollar)
-	w.store = ledger.NewMemory(ledger.Options{Now: w.clock.Now})
+	if s.begin != nil {
+		s.begin(w)
+	}
+	if s.open != nil {
+		w.store = s.open(w)
+	} else {
+		w.store = ledger.NewMemory(ledger.Options{Now: w.clock.Now})
+	}
 	if s.store != nil {
 		w.store = s.store(w.store)
 	}
@@ -89,6 +112,7 @@ func newWorld(t testing.TB, s setup) *world {
 	}
 	rules, err := policy.Parse("test", []byte(s.policy))
 	must(t, err)
+	w.rules = rules
 	rail, err := x402.New(x402.Config{})
 	must(t, err)
 	cfg := canopy.Config{
@@ -99,6 +123,7 @@ func newWorld(t testing.TB, s setup) *world {
 	if s.config != nil {
 		s.config(w, &cfg)
 	}
+	w.cfg = cfg
 	w.client, err = canopy.New(cfg)
 	must(t, err)
 	return w
@@ -143,7 +168,11 @@ func (w *world) request(method, url string, body io.Reader) *http.Request {
 func (w *world) do(req *http.Request, opts ...canopy.Option) got {
 	w.t.Helper()
 	resp, err := w.client.Fetch(context.Background(), req, opts...)
-	return w.read(resp, err)
+	g := w.read(resp, err)
+	if w.audit != nil {
+		w.audit.run("a call")
+	}
+	return g
 }
 
 // read reads an answer to its end and closes it.

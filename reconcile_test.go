@@ -145,8 +145,7 @@ func TestReconcileReleases(t *testing.T) {
 // F17: a chain that stands still releases nothing, whatever our clock says, and
 // what it settles when it goes on with old timestamps was still held.
 func TestF17_ChainHalts(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, setup{config: watching, policy: capped("$0.15 / 24h")})
+	play(t, setup{config: watching, policy: capped("$0.15 / 24h")}, func(t *testing.T, w *world) {
 		s, url := w.sells(dime, canopytest.Always(canopytest.DropBeforeSettling()))
 		id := w.doubt(url)
 		w.chain.SetMining(canopytest.Manual)
@@ -173,8 +172,7 @@ func TestF17_ChainHalts(t *testing.T) {
 
 // F16: what was mined and taken back is no evidence, in either direction.
 func TestF16_Reorganised(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, setup{config: watching})
+	play(t, setup{config: watching}, func(t *testing.T, w *world) {
 		w.chain.SetMining(canopytest.Manual)
 		w.chain.Mine()
 		w.chain.SetMining(canopytest.Instant)
@@ -203,8 +201,7 @@ func TestF18_OneLiarOfTwo(t *testing.T) {
 		canopytest.LieUnused, canopytest.LieUsed, canopytest.LieNoLogs, canopytest.LieCancel, canopytest.LiePayee,
 	} {
 		t.Run(fmt.Sprint(lie), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				w := newWorld(t, setup{config: watching})
+			play(t, setup{config: watching}, func(t *testing.T, w *world) {
 				_, url := w.sells(dime, canopytest.First(canopytest.DropAfterSettling()), canopytest.From(2, canopytest.DropBeforeSettling()))
 				moved, unused := w.doubt(url), w.doubt(url+"2")
 				w.clock.Advance(2 * time.Minute)
