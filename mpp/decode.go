@@ -2,11 +2,14 @@ package mpp
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/canopy-go/canopy/internal/eip3009"
+	"github.com/canopy-go/canopy/internal/jsonscan"
 	"github.com/canopy-go/canopy/internal/keccak"
 	"github.com/canopy-go/canopy/internal/signing"
 	"github.com/canopy-go/canopy/internal/tempo"
@@ -35,9 +38,9 @@ func (r *Rail) Decode(a payment.Authorization, g payment.Grant) (payment.Terms, 
 	if a.Header != p.field || a.Slot != g.Slot || !a.ValidBefore.Equal(g.ValidBefore) {
 		return payment.Terms{}, mismatch("the header, the slot or the validity is another's")
 	}
-	var c credential
+	var sent payload
 	if p.mode != modeTransfer {
-		if c, err = p.readBack(a.Value, &g); err != nil {
+		if sent, err = p.readBack(a.Value, &g); err != nil {
 			return payment.Terms{}, err
 		}
 	} else if a.Value != "" {
@@ -45,12 +48,12 @@ func (r *Rail) Decode(a payment.Authorization, g payment.Grant) (payment.Terms, 
 	}
 	switch p.mode {
 	case modeProof:
-		return p.decodeProof(&a, &g, t, c)
+		return p.decodeProof(&a, &g, t, sent)
 	case modeEVM:
-		return p.decodeEVM(&a, &g, t, c)
+		return p.decodeEVM(&a, &g, t, sent)
 	}
 	raw := a.Raw
-	switch sent := c.payload.(type) {
+	switch sent := sent.(type) {
 	case transaction:
 		if raw != nil || p.mode == modePush {
 			return payment.Terms{}, mismatch("the transaction is sent in two ways, or in the wrong one")
@@ -70,22 +73,46 @@ func (r *Rail) Decode(a payment.Authorization, g payment.Grant) (payment.Terms, 
 	return p.decodeTransaction(raw, &a, &g, t)
 }
 
-// readBack reads the credential, whose challenge and source must be the grant's.
-func (p *plan) readBack(value string, g *payment.Grant) (credential, error) {
-	c, err := readCredential(value)
-	switch {
-	case err != nil:
-		return c, mismatch("%v", err)
-	case c.echo != string(p.challenge):
-		return c, mismatch("the challenge is another")
-	case c.challenge.id != g.ChallengeID || c.challenge.realm != g.Realm:
-		return c, mismatch("the challenge is not the grant's")
-	case c.challenge.field() != p.field:
-		return c, mismatch("the challenge wants another header")
-	case c.source != source{g.Terms.Asset.Chain, g.Payer}:
-		return c, mismatch("the source is not the payer")
+// readBack reads the payload of a credential by the layout in which Authorize
+// writes it: around the payload stand the grant's own challenge, of its id and
+// realm, and the payer's source, and nothing else.
+func (p *plan) readBack(value string, g *payment.Grant) (payload, error) {
+	encoded, ok := strings.CutPrefix(value, schemePayment+" ")
+	if !ok || strings.ContainsAny(encoded, "\r\n") { // which DecodeString would pass over
+		return nil, mismatch("the credential is of another scheme")
 	}
-	return c, nil
+	doc, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	if err != nil {
+		return nil, mismatch("the credential is not base64url")
+	}
+	var room [512]byte
+	head := append(append(room[:0], `{"challenge":`...), p.challenge...)
+	head = append(head, `,"payload":`...)
+	of := jsonscan.AppendString(append(make([]byte, 0, 192), `{"challenge":{"id":`...), g.ChallengeID)
+	of = append(jsonscan.AppendString(append(of, `,"realm":`...), g.Realm), ',')
+	from := source{g.Terms.Asset.Chain, g.Payer}
+	tail := `,"source":"` + from.String() + `"}`
+	switch {
+	case !bytes.HasPrefix(doc, of):
+		return nil, mismatch("the challenge is not the grant's")
+	case !bytes.HasPrefix(doc, head):
+		return nil, mismatch("the challenge is another")
+	case !bytes.HasSuffix(doc, []byte(tail)) || len(doc) < len(head)+len(tail):
+		return nil, mismatch("the source is not the payer")
+	}
+	v, err := jsonscan.Parse(doc[len(head):len(doc)-len(tail)], jsonscan.Limits{Size: maxCredential})
+	if err != nil {
+		return nil, mismatch("the payload: %v", err)
+	}
+	out, err := readPayload(v)
+	if err != nil {
+		return nil, mismatch("the payload: %v", err)
+	}
+	// Hex and numbers have one spelling each.
+	if !bytes.Equal(out.append(make([]byte, 0, out.size())), doc[len(head):len(doc)-len(tail)]) {
+		return nil, mismatch("the payload is spelled in another way")
+	}
+	return out, nil
 }
 
 // decodeTransaction reads raw with every field held to the grant or put into the
@@ -148,8 +175,8 @@ func (p *plan) decodeTransaction(raw []byte, a *payment.Authorization, g *paymen
 }
 
 // decodeProof reads a proof, which says nothing but whose account it is of.
-func (p *plan) decodeProof(a *payment.Authorization, g *payment.Grant, t *token, c credential) (payment.Terms, error) {
-	sig, ok := c.payload.(proof)
+func (p *plan) decodeProof(a *payment.Authorization, g *payment.Grant, t *token, sent payload) (payment.Terms, error) {
+	sig, ok := sent.(proof)
 	if !ok || a.Raw != nil || a.TxHash != "" {
 		return payment.Terms{}, mismatch("the payload is not a proof")
 	}
@@ -167,8 +194,8 @@ func (p *plan) decodeProof(a *payment.Authorization, g *payment.Grant, t *token,
 }
 
 // decodeEVM reads an EIP-3009 authorization.
-func (p *plan) decodeEVM(a *payment.Authorization, g *payment.Grant, t *token, c credential) (payment.Terms, error) {
-	m, ok := c.payload.(*authorization)
+func (p *plan) decodeEVM(a *payment.Authorization, g *payment.Grant, t *token, sent payload) (payment.Terms, error) {
+	m, ok := sent.(*authorization)
 	if !ok || a.Raw != nil || a.TxHash != "" {
 		return payment.Terms{}, mismatch("the payload is not an authorization")
 	}
