@@ -16,10 +16,10 @@ const Name = "mpp"
 
 // The schemes that the rail pays by, as terms name them.
 const (
-	SchemeTempo    = "tempo/charge"   // a transaction on Tempo
-	SchemeProof    = "tempo/proof"    // a signature that moves nothing, for a charge of zero
-	SchemeTransfer = "tempo/transfer" // a transaction on Tempo without a seller
-	SchemeEVM      = "evm/charge"     // an EIP-3009 authorization
+	SchemeTempo    = "tempo/charge"      // a transaction on Tempo
+	SchemeProof    = payment.SchemeProof // a signature that moves nothing, for a charge of zero
+	SchemeTransfer = "tempo/transfer"    // a transaction on Tempo without a seller
+	SchemeEVM      = "evm/charge"        // an EIP-3009 authorization
 )
 
 // Config is what a Rail is made of. The zero value pays in the tokens of

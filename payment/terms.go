@@ -60,6 +60,14 @@ func (t Terms) Payee() Address {
 // has no HTTP request.
 func (t Terms) IsTransfer() bool { return t.Method == "" }
 
+// SchemeProof is the scheme of a zero-amount proof: a signature that moves
+// nothing, and says whose account it is.
+const SchemeProof = "tempo/proof"
+
+// IsProof reports whether t asks for a zero-amount proof. Of every other scheme
+// an amount of zero is no payment.
+func (t Terms) IsProof() bool { return t.Scheme == SchemeProof && t.Amount.IsZero() && t.FeeBound == 0 }
+
 // Check names what makes t unpayable whatever the policy: no recipient, a sum
 // that is not the amount, a payee that is nobody, the token or the payer.
 func (t Terms) Check(payer Address) error {

@@ -139,7 +139,7 @@ func destinationOf(p *payment.Payment) string {
 
 // amount judges what p costs.
 func (t *table) amount(v *Verdict, p *payment.Payment) {
-	if p.Terms.Amount.IsZero() {
+	if p.Terms.Amount.IsZero() && !p.Terms.IsProof() {
 		v.add(deny(CodeZeroAmount, "The amount is zero"))
 	}
 	if v.Cost == payment.MaxUSD || v.Cost < 0 {

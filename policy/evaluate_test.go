@@ -134,6 +134,11 @@ func TestEvaluate(t *testing.T) {
 		"no recipient":                  {pay("a", "feed.example", usd), payment.Denied, "invalid_terms", ""},
 		"nothing":                       {payment.Payment{}, payment.Denied, "invalid_terms not_allowed zero_amount amount_overflow max_payment approval_threshold", ""},
 		"zero amount":                   {pay("a", "feed.example", 0, addrA), payment.Denied, "zero_amount", "The amount is zero"},
+		"a proof":                       {proof(pay("a", "feed.example", 0, addrA)), payment.Allowed, "", ""},
+		"a proof for another host":      {proof(pay("a", "other.example", 0, addrA)), payment.Denied, "not_allowed", ""},
+		"a proof while frozen":          {proof(pay("stopped", "feed.example", 0, addrA)), payment.Denied, "frozen", ""},
+		"a proof that costs a fee":      {withFee(proof(pay("a", "feed.example", 0, addrA)), 1), payment.Denied, "zero_amount", ""},
+		"a proof that is a payment":     {proof(pay("a", "feed.example", 10*usd+1, addrA)), payment.Denied, "max_payment approval_threshold", ""},
 		"smallest amount":               {pay("a", "feed.example", 1, addrA), payment.Allowed, "", ""},
 		"default by its name":           {pay("default", "feed.example", usd, addrA), payment.Allowed, "", ""},
 		"a fetch that lost its host":    {fetchWithoutHost(), payment.Denied, "invalid_terms", ""},
@@ -157,6 +162,11 @@ func TestEvaluate(t *testing.T) {
 			}
 		})
 	}
+}
+
+func proof(p payment.Payment) payment.Payment {
+	p.Terms.Rail, p.Terms.Scheme = "mpp", payment.SchemeProof
+	return p
 }
 
 func fetchWithoutHost() payment.Payment {
