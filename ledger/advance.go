@@ -23,6 +23,11 @@ func AdvanceTx(tx Tx, c *Change, env Env) (*Entry, error) {
 	if err := c.checkFee(was); err != nil {
 		return nil, err
 	}
+	if c.By == ByOperator && c.To != was.State {
+		said := *c
+		said.Assumed = true // whatever becomes of it is by a person's word
+		c = &said
+	}
 	return advance(tx, was, c, env)
 }
 

@@ -233,6 +233,11 @@ func (m *Memory) Verify(ctx context.Context) (Report, error) {
 	}
 	defer m.mu.Unlock()
 	v := NewVerification(m.tx.seen, m.tx.marks)
+	for _, pool := range m.tx.lanes {
+		for _, l := range pool {
+			v.Lane(l)
+		}
+	}
 	for _, r := range m.tx.order {
 		v.Payment(r.e, r.events())
 	}

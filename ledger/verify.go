@@ -183,13 +183,14 @@ type Verification struct {
 	marks  []Mark
 	sums   map[CounterKey]Counter
 	asked  map[payment.ApprovalID]Approval // as the payments tell them
+	lanes  map[laneName]*laneFound         // of pools
 	report Report
 }
 
 // NewVerification begins one, with the time and the marks of the ledger as
 // Tx.Seen and Tx.Marks tell them.
 func NewVerification(seen Seen, marks []Mark) *Verification {
-	v := &Verification{marks: marks, sums: map[CounterKey]Counter{}, asked: map[payment.ApprovalID]Approval{}}
+	v := &Verification{marks: marks, sums: map[CounterKey]Counter{}, asked: map[payment.ApprovalID]Approval{}, lanes: map[laneName]*laneFound{}}
 	for i := range marks {
 		if m := &marks[i]; !m.sound(seen.At) {
 			v.Problem("the mark of %s is not where its window begins: payments would count no more", m.Window)
@@ -206,7 +207,7 @@ func (v *Verification) Problem(format string, args ...any) {
 }
 
 // Payment checks one payment and its events, oldest first. Every payment must
-// come once, before the approvals and the counters.
+// come once, after the lanes and before the approvals and the counters.
 func (v *Verification) Payment(e *Entry, events []Event) {
 	v.report.Payments++
 	v.report.Events += int64(len(events))
@@ -223,6 +224,7 @@ func (v *Verification) Payment(e *Entry, events []Event) {
 	if h := e.Terms.Hash(); h != e.TermsHash {
 		v.Problem("%s: its terms do not have the hash that was recorded", e.ID)
 	}
+	v.onLane(e)
 	facts, sp := e.Facts(), spanOf(e)
 	for i := range v.marks {
 		m := &v.marks[i]
@@ -277,6 +279,12 @@ func (v *Verification) Report() Report {
 		v.Problem("approval %s of payment %s is missing", id, a.Payment)
 	}
 	clear(v.asked)
+	for name, f := range v.lanes {
+		if !f.seen {
+			v.Problem("lane %s: its payment %s is missing", name, f.lane.Payment)
+		}
+	}
+	clear(v.lanes)
 	return v.report
 }
 

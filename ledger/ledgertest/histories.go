@@ -100,6 +100,9 @@ func (h *history) request(t *rapid.T) ledger.Request {
 	case "denied":
 		opts = append(opts, func(r *ledger.Request) { r.Verdict = denied(r.Verdict) })
 	}
+	if rapid.Bool().Draw(t, "fee") {
+		opts = append(opts, feeBound(payment.USD(rapid.IntRange(1, 3).Draw(t, "fee bound"))*payment.Dollar/4))
+	}
 	validity := time.Duration(rapid.IntRange(12, 60).Draw(t, "validity")) * time.Second
 	ago := time.Duration(rapid.IntRange(0, 3).Draw(t, "began")) * 20 * time.Second
 	opts = append(opts, began(h.now().Add(-ago)), func(r *ledger.Request) {
@@ -199,6 +202,9 @@ func (h *history) advance(t *rapid.T) {
 	c := ledger.Change{ID: p.ID, Version: e.Version, To: to.to, By: to.by, Now: h.now(), Delivered: rapid.Bool().Draw(t, "delivered")}
 	if ago := rapid.IntRange(-1, 4).Draw(t, "spent"); ago >= 0 && to.to == ledger.Settled {
 		c.SpentAt = h.now().Add(-time.Duration(ago) * 25 * time.Minute)
+	}
+	if most := int(p.Terms.FeeBound); (to.to == ledger.Settled || to.to == ledger.Cancelled) && rapid.Bool().Draw(t, "fee is known") {
+		c.Fee = new(payment.USD(rapid.IntRange(0, most).Draw(t, "fee")))
 	}
 	if _, err := h.s.Advance(h.ctx, c); err != nil {
 		t.Fatalf("Advance %s from %s to %s by %s: %v", p.ID, p.State, c.To, c.By, err)

@@ -93,6 +93,15 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"Cursors", testCursors},
 		{"Recover", testRecover},
 		{"Only", testOnly},
+		{"Lanes", testLanes},
+		{"LaneApproved", testLaneApproved},
+		{"LaneRace", testLaneRace},
+		{"LaneModel", testLaneModel},
+		{"TakenForEver", testTakenForEver},
+		{"Variants", testVariants},
+		{"VariantRules", testVariantRules},
+		{"VariantCounts", testVariantCounts},
+		{"Fees", testFees},
 		{"Model", testModel},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(newWorld(t, open(t))) })

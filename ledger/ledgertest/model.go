@@ -49,7 +49,10 @@ func (m *model) use(l policy.Limit) (u policy.Use) {
 			live = open || !until.Before(m.now)
 		case ledger.NeedsOperator:
 			open, live = true, true
-		case ledger.Settled:
+		case ledger.Settled, ledger.Cancelled:
+			if p.State == ledger.Cancelled && p.Spent == 0 {
+				continue
+			}
 			if until = p.SpentAt; until.IsZero() {
 				until = p.ValidBefore
 			}
@@ -67,10 +70,10 @@ func (m *model) use(l policy.Limit) (u policy.Use) {
 		if !counts || !l.Scope.Covers(facts) {
 			continue
 		}
-		u.USD += p.Cost
+		u.USD += p.Spent
 		u.Count++
 		if live {
-			u.Held += p.Cost
+			u.Held += p.Spent
 		}
 	}
 	return u
@@ -212,6 +215,7 @@ func (m *model) reserve(r ledger.Request) decision {
 	default:
 		p.State = ledger.Authorized
 		p.approved = approved != nil
+		p.Spent = cost
 		p.AuthorizedAt, p.ValidBefore = m.now, m.now.Add(r.Validity).Truncate(time.Second)
 	}
 	if p.Key == "" && approved != nil {
@@ -259,7 +263,15 @@ func (m *model) advance(p *modelPayment, c ledger.Change) {
 	}
 	p.State = c.To
 	p.Delivered = p.Delivered || c.Delivered
-	if c.To == ledger.Settled && !c.SpentAt.IsZero() {
+	switch {
+	case c.To.Freed() && c.Fee == nil:
+		p.Spent = 0
+	case c.To == ledger.Cancelled:
+		p.Spent = *c.Fee
+	case c.Fee != nil:
+		p.Spent = p.Terms.Cost() - p.Terms.FeeBound + *c.Fee
+	}
+	if (c.To == ledger.Settled || c.Fee != nil) && !c.SpentAt.IsZero() {
 		if p.SpentAt = c.SpentAt; p.SpentAt.Before(p.AuthorizedAt) {
 			p.SpentAt = p.AuthorizedAt
 		}

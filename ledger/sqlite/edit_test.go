@@ -37,7 +37,7 @@ func (d edit) make(t *testing.T, path string) {
 			before := derive(r.e)
 			d.payment(r.e)
 			sql, args := update(before, derive(r.e))
-			if _, _, err := c.exec(sql, append(args, int64(r.e.State), r.e.Version, int64(r.e.Cost), encodeEntry(r.e), r.n)...); err != nil {
+			if _, _, err := c.exec(sql, append(args, int64(r.e.State), r.e.Version, int64(r.e.Spent), encodeEntry(r.e), r.n)...); err != nil {
 				t.Fatal(err)
 			}
 		}

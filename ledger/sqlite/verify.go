@@ -35,6 +35,9 @@ func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
 		if err := t.verifyFile(v); err != nil {
 			return err
 		}
+		if err := t.verifyLanes(v); err != nil {
+			return err
+		}
 		if err := t.verifyPayments(ctx, v); err != nil {
 			return err
 		}
@@ -166,6 +169,26 @@ func (t *tx) verifySharedKeys(v *ledger.Verification) error {
 	return t.c.query(`SELECT s.agent FROM shared_keys s LEFT JOIN payments p ON p.n = s.n WHERE p.agent IS NULL OR p.agent <> s.agent LIMIT 100`, nil,
 		func(row []driver.Value) error {
 			v.Problem("a key of %q stands for a payment that is not its agent's", row[0])
+			return nil
+		})
+}
+
+func (t *tx) verifyLanes(v *ledger.Verification) error {
+	return t.c.query(`SELECT l.chain, l.account, l.key, l.nonce, ifnull(p.id, '') FROM lanes l LEFT JOIN payments p ON p.n = l.n`, nil,
+		func(row []driver.Value) error {
+			var chain, id string
+			var account, key []byte
+			var nonce int64
+			if err := scan(row, &chain, &account, &key, &nonce, &id); err != nil {
+				v.Problem("a lane: %v", err)
+				return nil
+			}
+			l := ledger.Lane{Chain: payment.ChainID(chain), Nonce: uint64(nonce), Payment: payment.ID(id)}
+			if copy(l.From[:], account) != len(account) || copy(l.Key[:], key) != len(key) || nonce < 0 {
+				v.Problem("a lane of payment %s has a name that is none", id)
+				return nil
+			}
+			v.Lane(l)
 			return nil
 		})
 }
