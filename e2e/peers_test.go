@@ -41,6 +41,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
+	stopMPP()
 	shared.Stop()
 	if binaryDir != "" {
 		os.RemoveAll(binaryDir)

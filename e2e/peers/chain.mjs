@@ -3,68 +3,15 @@
 // started, when standard input closes.
 //
 //	node chain.mjs [--port N]
-import { spawn } from "node:child_process";
-import { createServer } from "node:net";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import solc from "solc";
-import { createTestClient, encodeFunctionData, http, parseAbi, publicActions, walletActions } from "viem";
+import { encodeFunctionData, parseAbi } from "viem";
+import { anvil, freePort, stop, stopAll } from "./anvil.mjs";
 import { endWithParent, flag, ready } from "./process.mjs";
 
 const CHAIN_ID = 8453;
 const DOLLAR = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 const MULTICALL3 = "0xcA11bde05977b3631167028862bE2a173976CA11";
-const children = new Set();
-
-function anvilPath() {
-  const cpu = process.arch === "x64" ? "amd64" : process.arch;
-  return createRequire(import.meta.url).resolve(`@foundry-rs/anvil-${process.platform}-${cpu}/bin/anvil`);
-}
-
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
-}
-
-// anvil starts one and returns its client once it answers.
-async function anvil(port, ...args) {
-  const child = spawn(anvilPath(), ["--host", "127.0.0.1", "--port", String(port), "--quiet", ...args], {
-    stdio: ["ignore", "ignore", "inherit"],
-  });
-  children.add(child);
-  child.once("exit", () => children.delete(child));
-  const url = `http://127.0.0.1:${port}`;
-  const client = createTestClient({ mode: "anvil", transport: http(url, { retryCount: 0 }), pollingInterval: 20 })
-    .extend(publicActions)
-    .extend(walletActions);
-  for (let tries = 0; tries < 300; tries++) {
-    if (child.exitCode !== null) throw new Error(`anvil ended with ${child.exitCode} on port ${port}`);
-    try {
-      await client.getChainId();
-      return { url, client, child };
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
-  throw new Error(`anvil did not answer on port ${port}`);
-}
-
-function stop(child) {
-  return new Promise((resolve) => {
-    if (child.exitCode !== null || child.signalCode !== null) return resolve();
-    const hard = setTimeout(() => child.kill("SIGKILL"), 5000);
-    child.once("exit", () => {
-      clearTimeout(hard);
-      resolve();
-    });
-    child.kill("SIGTERM");
-  });
-}
 
 // multicall3Code copies Multicall3 from a Tempo network, where anvil lays it.
 async function multicall3Code() {
@@ -108,7 +55,7 @@ async function layDollar(client, faucet) {
   if (name !== "USD Coin") throw new Error(`the token calls itself ${name}`);
 }
 
-endWithParent(() => Promise.all([...children].map(stop)));
+endWithParent(stopAll);
 try {
   const port = Number(flag("port", "0")) || (await freePort());
   const [multicall3, chain] = await Promise.all([
@@ -121,6 +68,6 @@ try {
   ready({ url: chain.url, chainId: CHAIN_ID, token: DOLLAR, multicall3: MULTICALL3, faucet });
 } catch (error) {
   console.error(error);
-  await Promise.all([...children].map(stop));
+  await stopAll();
   process.exit(1);
 }
