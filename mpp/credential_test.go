@@ -118,6 +118,8 @@ func TestReadCredentialRefuses(t *testing.T) {
 		"an uneven proof":     doc(`{"challenge":CH,"payload":{"type":"proof","signature":"0x00"}}`),
 		"value with a zero":   doc(`{"challenge":CH,"payload":` + strings.Replace(auth, `"value":"0"`, `"value":"01"`, 1) + `}`),
 		"an instant below 0":  doc(`{"challenge":CH,"payload":` + strings.Replace(auth, `"validAfter":"0"`, `"validAfter":"-1"`, 1) + `}`),
+		"an instant with a 0": doc(`{"challenge":CH,"payload":` + strings.Replace(auth, `"validAfter":"0"`, `"validAfter":"00"`, 1) + `}`),
+		"an empty instant":    doc(`{"challenge":CH,"payload":` + strings.Replace(auth, `"validAfter":"0"`, `"validAfter":""`, 1) + `}`),
 		"value as a number":   doc(`{"challenge":CH,"payload":` + strings.Replace(auth, `"value":"0"`, `"value":0`, 1) + `}`),
 	} {
 		c, err := readCredential(value)

@@ -25,6 +25,8 @@ func TestReadDigest(t *testing.T) {
 		"sha-256=" + digits + "==":                "bad_digest",
 		"sha-256=:" + digits + ":":                "bad_digest",
 		"sha-256=" + digits + "\n":                "bad_digest",
+		"sha-256=" + digits + "=\n":               "bad_digest",
+		"sha-256=:" + digits + "\n=:":             "bad_digest",
 		"sha-256=" + digits[:42] + "J":            "bad_digest", // the same bytes, and bits that count for nothing
 		"sha-256=" + digits[:42] + "-":            "bad_digest",
 		"sha-256=:" + digits + "=:, sha-512=:AA:": "bad_digest",

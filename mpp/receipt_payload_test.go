@@ -54,6 +54,8 @@ func TestReadReceiptPayload(t *testing.T) {
 		{"a line break in the reference", b64(strings.Replace(whole, "0xab", `0xab\r\n`, 1)), false, false},
 		{"a long reference", b64(strings.Replace(whole, "0xab", strings.Repeat("a", 513), 1)), false, false},
 		{"a long receipt", b64(strings.Replace(whole, "{", `{"x":"`+strings.Repeat("a", 16<<10)+`",`, 1)), false, false},
+		{"a line break", b64(whole) + "\n", false, false},
+		{"a line break within", b64(whole)[:8] + "\r\n" + b64(whole)[8:], false, false},
 		{"two of them", b64(whole) + ", " + b64(whole), false, false},
 	} {
 		r, err := readReceiptPayload(tt.value)
