@@ -68,8 +68,8 @@ func manyKeys(n int) string {
 	return b.String()
 }
 
-// TestHostileLinesAreCheap bounds what each line costs: 2 ms, its best of
-// several, and 1 MiB.
+// TestHostileLinesAreCheap bounds what each line costs: 2 ms, in the best of as
+// many tries as a busy machine needs, and 1 MiB.
 func TestHostileLinesAreCheap(t *testing.T) {
 	for name, s := range hostile() {
 		if len(s) > maxLine || len(s) < maxLine*9/10 {
@@ -77,7 +77,7 @@ func TestHostileLinesAreCheap(t *testing.T) {
 		}
 		best, least := time.Hour, uint64(1<<62)
 		lines := []string{s}
-		for range 5 {
+		for try := 0; try < 3 || try < 50 && best > slowdown*2*time.Millisecond; try++ {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			start := time.Now()
