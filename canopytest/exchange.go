@@ -35,6 +35,9 @@ type Exchange struct {
 	accepts []requirement
 	payload *payload
 	chosen  *requirement
+
+	credential string // of MPP, as it was sent
+	answered   *credential
 }
 
 // maxBody is how much of a request's body a seller reads.
@@ -51,7 +54,11 @@ func (s *Seller) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(s.base, cancel)()
 
 	x := &Exchange{Request: r, Body: body, seller: s, route: rt, ctx: ctx}
-	x.Paid = s.paymentHeader(r) != ""
+	credentials := s.credentials(r)
+	if len(credentials) == 1 {
+		x.credential = credentials[0]
+	}
+	x.Paid = s.paymentHeader(r) != "" || len(credentials) > 0
 	x.record = &Request{
 		Pattern: rt.Pattern, Time: s.chain.clock.Now(), Method: r.Method, Host: r.Host, Target: r.URL.RequestURI(),
 		Header: r.Header.Clone(), Body: body, Paid: x.Paid,
@@ -71,6 +78,9 @@ func (s *Seller) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Seller) paymentHeader(r *http.Request) string {
+	if s.protocol&X402 == 0 {
+		return ""
+	}
 	name := "Payment-Signature"
 	if s.version == V1 {
 		name = "X-Payment"
@@ -127,17 +137,54 @@ func (x *Exchange) note(f func(*Request)) {
 // Honest answers as the protocol says.
 func (x *Exchange) Honest() Answer {
 	switch {
-	case x.route.free(), x.Request.Method == http.MethodHead && x.route.pricesOnlyGET():
+	case x.route.free(), x.Request.Method == http.MethodHead && x.route.pricesOnlyGET() && x.seller.protocol&MPP == 0:
 		return x.Serve()
+	case !x.Paid:
+		return x.Challenge("")
+	case len(x.seller.credentials(x.Request)) > 1, x.credential != "" && x.seller.paymentHeader(x.Request) != "":
+		return x.fail(http.StatusBadRequest, "two payments in one request")
+	case x.credential != "":
+		return x.answerMPP()
 	case x.seller.version == V1:
 		return x.answerV1()
 	}
 	return x.answerV2()
 }
 
+// byMPP reports whether x is an exchange of MPP: paid by a credential, or by
+// nothing at a seller that knows nothing else.
+func (x *Exchange) byMPP() bool { return x.credential != "" || x.seller.protocol == MPP }
+
 // Challenge is the 402 that states the terms, with the error that is given; an
-// empty one is that of a request without a payment.
+// empty one is that of a request without a payment. A seller of both protocols
+// states both.
 func (x *Exchange) Challenge(code string) Answer {
+	if x.byMPP() {
+		return x.challengeMPP(code)
+	}
+	a := x.challengeX402(code)
+	x.state(&a, x.challengesMPP())
+	return a
+}
+
+// challengeMPP is Challenge to a request of MPP.
+func (x *Exchange) challengeMPP(code string) Answer {
+	p := refuse(code, "%s", code)
+	if code == "" {
+		p = refuse("payment-required", "Payment is required.")
+	}
+	a := x.refuseMPP(p)
+	if x.seller.protocol&X402 != 0 {
+		other := x.challengeX402("")
+		if v := other.Header.Get("Payment-Required"); v != "" {
+			a.Header.Set("Payment-Required", v)
+		}
+		x.note(func(r *Request) { r.Code = p.kind })
+	}
+	return a
+}
+
+func (x *Exchange) challengeX402(code string) Answer {
 	if code == "" && x.seller.version == V1 {
 		code = "X-PAYMENT header is required"
 	} else if code == "" {
@@ -201,6 +248,9 @@ func (x *Exchange) Authorization() (Authorization, bool) {
 // Settle moves the money of the payment on the chain, whatever the terms were,
 // unless it moved already.
 func (x *Exchange) Settle() (Tx, error) {
+	if tx := x.record.Tempo; tx != nil {
+		return x.settleRaw(tx)
+	}
 	a, ok := x.Authorization()
 	if !ok {
 		return Tx{}, ErrSignature
@@ -223,6 +273,10 @@ func (x *Exchange) chain() *Chain {
 
 // keep reads the payment into the record and the harvest.
 func (x *Exchange) keep() {
+	if x.credential != "" {
+		x.keepMPP()
+		return
+	}
 	value := x.seller.paymentHeader(x.Request)
 	p, err := readPayload(value)
 	if err != nil {
@@ -232,7 +286,10 @@ func (x *Exchange) keep() {
 	x.chosen = x.match()
 	q := x.chosen
 	if q == nil {
-		q = &x.accepts[0]
+		q = x.exact()
+	}
+	if q == nil {
+		return
 	}
 	a, err := p.authorization(q.asset.Address)
 	if err != nil {
@@ -244,10 +301,23 @@ func (x *Exchange) keep() {
 	})
 }
 
+// exact is the first of the terms that are of x402, nil where none is.
+func (x *Exchange) exact() *requirement {
+	for i := range x.accepts {
+		if !x.charges(&x.accepts[i]) {
+			return &x.accepts[i]
+		}
+	}
+	return nil
+}
+
 // match finds the terms that the payment echoes.
 func (x *Exchange) match() *requirement {
 	for i := range x.accepts {
 		q := &x.accepts[i]
+		if x.charges(q) {
+			continue
+		}
 		if x.seller.version == V1 && x.payload.matchesV1(q) || x.seller.version == V2 && x.payload.matchesV2(q) {
 			return q
 		}

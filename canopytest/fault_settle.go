@@ -55,6 +55,7 @@ func NoReceipt() Fault {
 	return Editing("no receipt", OnPaid, func(_ *Exchange, a *Answer) {
 		a.Header.Del("Payment-Response")
 		a.Header.Del("X-Payment-Response")
+		a.Header.Del("Payment-Receipt")
 	})
 }
 
@@ -78,7 +79,7 @@ func FakeReceipt() Fault {
 		a := x.Serve()
 		auth, _ := x.Authorization()
 		s := x.settlement(auth)
-		sum := keccak.Sum256([]byte("canopytest no transaction"), auth.Nonce[:])
+		sum := keccak.Sum256([]byte("canopytest no transaction"), auth.Nonce[:], []byte(x.credential))
 		s.tx = fmt.Sprintf("0x%x", sum)
 		x.receipt(&a, s)
 		return a
@@ -116,11 +117,15 @@ func SettleAndAnswerAgain() Fault {
 // transaction is not mined yet: settlement_pending with its hash in version 2,
 // no word in version 1. It waits for the chain's next block. The same payment
 // sent again joins it in version 2, and is broadcast once more, to revert, in
-// version 1; a chain that mines instantly mines it then.
+// version 1; a chain that mines instantly mines it then. With MPP the handler
+// does not run and the answer is a 500, as when a node is slow.
 func SettlementPending() Fault {
 	return Instead("settlement pending", OnPaid, func(x *Exchange) Answer {
 		if x.refused() != "" {
 			return x.Honest()
+		}
+		if x.byMPP() {
+			return x.pendMPP()
 		}
 		if a := x.Serve(); a.Status >= 400 {
 			return a
@@ -154,6 +159,8 @@ func FrontRun() Fault {
 // and also where it was settled by this very request.
 func (x *Exchange) refused() string {
 	switch {
+	case x.byMPP():
+		return x.refusedMPP()
 	case x.chosen == nil || x.record.Authorization == nil:
 		return "invalid_payload"
 	case x.record.TxHash != "":
@@ -166,6 +173,12 @@ func (x *Exchange) refused() string {
 
 // failed is the answer to a settlement that failed.
 func (x *Exchange) failed(code string) Answer {
+	if x.byMPP() {
+		if code == "" {
+			code = "verification-failed"
+		}
+		return x.challengeMPP(code)
+	}
 	if code == "" {
 		code = "invalid_exact_evm_transaction_failed"
 	}
@@ -178,8 +191,42 @@ func (x *Exchange) failed(code string) Answer {
 	return x.refuseV2(s)
 }
 
+// refusedMPP is refused to a credential.
+func (x *Exchange) refusedMPP() string {
+	if x.record.TxHash != "" {
+		return ""
+	}
+	if p := x.verifyMPP(); p != nil {
+		return p.kind
+	}
+	return ""
+}
+
+// pendMPP broadcasts and does not wait.
+func (x *Exchange) pendMPP() Answer {
+	q := x.chosen
+	switch tx := x.record.Tempo; {
+	case tx != nil:
+		final, err := x.final(tx)
+		if err != nil || !x.seller.claim(claimOf(final)) {
+			break
+		}
+		q.chain.mu.Lock()
+		q.chain.catchUp()
+		q.chain.submit(final) // what a node says to it makes no difference
+		q.chain.mu.Unlock()
+	case x.record.Authorization != nil:
+		q.chain.Enqueue(*x.record.Authorization)
+	}
+	return x.refuseMPP(broken("The request took too long to respond."))
+}
+
 // receipt puts s on a in the seller's version.
 func (x *Exchange) receipt(a *Answer, s *settlement) {
+	if x.byMPP() {
+		x.receiptMPP(a, s.tx)
+		return
+	}
 	if x.seller.version == V1 {
 		a.Header.Set("X-Payment-Response", base64.StdEncoding.EncodeToString(mustJSON(s.v1())))
 		return
@@ -187,14 +234,17 @@ func (x *Exchange) receipt(a *Answer, s *settlement) {
 	x.receiptV2(a, s)
 }
 
+// receiptHeaders are where receipts stand.
+var receiptHeaders = []string{"Payment-Response", "X-Payment-Response", "Payment-Receipt"}
+
 // ForgeReceipt settles and delivers, and hands the receipt's fields to edit
 // before it is sent.
 func ForgeReceipt(name string, edit func(map[string]any)) Fault {
 	return Editing("receipt with "+name, OnPaid, func(_ *Exchange, a *Answer) {
-		for _, header := range []string{"Payment-Response", "X-Payment-Response"} {
-			raw, err := base64.StdEncoding.DecodeString(a.Header.Get(header))
+		for _, header := range receiptHeaders {
+			raw, ok := anyBase64(a.Header.Get(header))
 			var fields map[string]any
-			if err != nil || json.Unmarshal(raw, &fields) != nil {
+			if !ok || json.Unmarshal(raw, &fields) != nil {
 				continue
 			}
 			edit(fields)
@@ -215,7 +265,7 @@ func ForgedReceipts() []Fault {
 	}
 	raw := func(name string, change func(string) []string) Fault {
 		return Editing("receipt "+name, OnPaid, func(_ *Exchange, a *Answer) {
-			for _, header := range []string{"Payment-Response", "X-Payment-Response"} {
+			for _, header := range receiptHeaders {
 				if v := a.Header.Get(header); v != "" {
 					a.Header[header] = change(v)
 				}

@@ -25,18 +25,20 @@ func OtherPayee(to payment.Address) Fault {
 
 // OtherPrice asks another price, in challenges and when verifying.
 func OtherPrice(price payment.USD) Fault {
-	return Fault{name: "price of " + price.String(), terms: func(x *Exchange) { x.accepts[0].setPrice(price) }}
+	return Fault{name: "price of " + price.String(), terms: func(x *Exchange) { setPrices(x.accepts, price) }}
 }
 
 // PriceWalk asks step more at each request to the route: every payment comes
 // too late for its price and is answered with a dearer 402.
 func PriceWalk(step payment.USD) Fault {
 	return Fault{name: "price walk", terms: func(x *Exchange) {
-		q := &x.accepts[0]
-		dearer, ok := q.asset.Units(step)
-		for range x.number - 1 {
-			if ok {
-				q.amount, ok = q.amount.Add(dearer)
+		for i := range x.accepts {
+			q := &x.accepts[i]
+			dearer, ok := q.asset.Units(step)
+			for range x.number - 1 {
+				if ok && (i == 0 || q.follows) {
+					q.amount, ok = q.amount.Add(dearer)
+				}
 			}
 		}
 	}}
@@ -107,6 +109,52 @@ func (x *Exchange) elsewhere() *Exchange {
 // read: errors, descriptions, reasons, names, tags and extensions. The terms
 // stay payable.
 func HostileText(text string) Fault {
+	f := hostileX402(text)
+	f.terms = func(x *Exchange) {
+		for i := range x.accepts {
+			x.accepts[i].note, x.accepts[i].externalID = clipText(text, 4<<10), clipText(text, 4<<10)
+		}
+	}
+	inX402 := f.edit
+	f.edit = func(x *Exchange, a *Answer) {
+		inX402(x, a)
+		x.hostileMPP(a, text)
+	}
+	return f
+}
+
+// hostileMPP puts text into what a seller of MPP answers. A header holds 2 KiB
+// of it, and a request no more than 4.
+func (x *Exchange) hostileMPP(a *Answer, text string) {
+	if a.Header.Get("Www-Authenticate") != "" {
+		all := x.challengesMPP()
+		for i := range all {
+			all[i].description = clipText(text, 2<<10)
+		}
+		x.state(a, all)
+	}
+	if strings.HasPrefix(a.Header.Get("Content-Type"), "application/problem+json") {
+		a.Body = editJSON(a.Body, func(doc map[string]any) {
+			doc["title"], doc["detail"], doc["hint"], doc["challengeId"] = text, text, text, text
+		})
+	}
+	if v := a.Header.Get("Payment-Receipt"); v != "" {
+		raw, _ := anyBase64(v)
+		a.Header.Set("Payment-Receipt", b64(editJSON(raw, func(doc map[string]any) {
+			doc["externalId"], doc["note"] = clipText(text, 4<<10), clipText(text, 4<<10)
+		})))
+	}
+}
+
+// clipText is at most n bytes of s, whole characters.
+func clipText(s string, n int) string {
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "")
+	}
+	return s
+}
+
+func hostileX402(text string) Fault {
 	return Editing("hostile text", OnAny, func(x *Exchange, a *Answer) {
 		poison := func(doc map[string]any) {
 			if doc["accepts"] != nil {

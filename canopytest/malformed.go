@@ -18,18 +18,19 @@ type doc struct {
 // rewrite changes the JSON of the seller's challenge.
 func rewrite(name string, change func(doc) string) Fault {
 	return Editing(name, OnChallenge, func(x *Exchange, a *Answer) {
-		if a.Status != http.StatusPaymentRequired {
+		q := x.exact()
+		if a.Status != http.StatusPaymentRequired || q == nil {
 			return
 		}
 		if x.seller.version == V1 {
-			a.Body = []byte(change(doc{V1, string(a.Body), string(x.accepts[0].v1(x))}))
+			a.Body = []byte(change(doc{V1, string(a.Body), string(q.v1(x))}))
 			return
 		}
 		text, err := base64.StdEncoding.DecodeString(a.Header.Get("Payment-Required"))
 		if err != nil {
 			return
 		}
-		edited := change(doc{V2, string(text), string(x.accepts[0].v2())})
+		edited := change(doc{V2, string(text), string(q.v2())})
 		a.Header.Set("Payment-Required", base64.StdEncoding.EncodeToString([]byte(edited)))
 	})
 }

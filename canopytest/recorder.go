@@ -119,15 +119,19 @@ func (t *Recorder) Sent() []Sent {
 func (t *Recorder) Payments() []string {
 	var out []string
 	for _, s := range t.Sent() {
-		for _, name := range []string{"Payment-Signature", "X-Payment"} {
-			for _, v := range s.Header.Values(name) {
-				if !slices.Contains(out, v) {
-					out = append(out, v)
-				}
+		for _, v := range paymentsIn(s.Header) {
+			if !slices.Contains(out, v) {
+				out = append(out, v)
 			}
 		}
 	}
 	return out
+}
+
+// paymentsIn are the values of h that carry a payment of any protocol.
+func paymentsIn(h http.Header) []string {
+	out := slices.Concat(h.Values("Payment-Signature"), h.Values("X-Payment"))
+	return append(out, paymentScheme(slices.Concat(h.Values("Authorization"), h.Values("Payment-Authorization")))...)
 }
 
 // AssertNotSent fails tb where secret stands in the URL, a header or the body
@@ -149,8 +153,7 @@ func LoseResponse(n int, err error) func(*http.Response) error {
 	return func(resp *http.Response) error {
 		mu.Lock()
 		defer mu.Unlock()
-		paid := resp.Request.Header.Get("Payment-Signature") + resp.Request.Header.Get("X-Payment")
-		if paid == "" || n <= 0 {
+		if len(paymentsIn(resp.Request.Header)) == 0 || n <= 0 {
 			return nil
 		}
 		n--

@@ -20,6 +20,7 @@ type Request struct {
 
 	Paid          bool           // it carried a payment header
 	Authorization *Authorization // what that header holds, where it can be read
+	Tempo         *TempoTx       // the transaction of Tempo that it holds, likewise
 	Faults        []string       // names of the faults that were played
 	Served        bool           // the handler ran
 	Status        int            // answered; 0 where nothing was

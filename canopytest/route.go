@@ -37,6 +37,15 @@ type Route struct {
 	// stated and cannot be paid.
 	Verbatim []json.RawMessage
 
+	// Proof asks, with MPP, for a proof of who is there in place of money.
+	Proof bool
+
+	// Splits are parts of the price that go to others, with MPP on Tempo.
+	Splits []Split
+
+	// ExternalID is stated in challenges of MPP.
+	ExternalID string
+
 	// Handler answers once the payment was verified. The default answers 200
 	// with a JSON object that has the path.
 	Handler http.Handler
@@ -52,6 +61,7 @@ type Accept struct {
 	Amount  payment.Units
 	PayTo   payment.Address
 	Timeout time.Duration
+	Splits  []Split
 }
 
 type route struct {
@@ -69,6 +79,24 @@ type requirement struct {
 	payTo   payment.Address
 	timeout int
 	upfront bool
+	follows bool // its price and payee are the route's
+
+	// With MPP:
+	stated     uint64 // the chain that is named; 0 for none
+	proof      bool
+	sponsored  bool
+	splits     []split
+	modes      []string
+	memo       *[32]byte // that the transfer must have
+	externalID string
+	note       string // the description in the request
+}
+
+// split is a Split in base units.
+type split struct {
+	to     payment.Address
+	amount payment.Units
+	memo   *[32]byte
 }
 
 func (s *Seller) newRoute(r Route) *route {
@@ -76,9 +104,24 @@ func (s *Seller) newRoute(r Route) *route {
 	if rt.Handler == nil {
 		rt.Handler = http.HandlerFunc(goods)
 	}
-	all := append([]Accept{{r.Chain, r.Asset, r.Price, r.Amount, r.PayTo, r.Timeout}}, r.Also...)
-	for _, a := range all {
-		rt.accepts = append(rt.accepts, s.requirement(a, r.Upfront))
+	first := Accept{r.Chain, r.Asset, r.Price, r.Amount, r.PayTo, r.Timeout, r.Splits}
+	for i, a := range append([]Accept{first}, r.Also...) {
+		follows := i > 0 && a.Price == 0 && a.Amount.IsZero() && a.PayTo.IsZero()
+		if a.Price == 0 && a.Amount.IsZero() {
+			a.Price, a.Amount = r.Price, r.Amount
+		}
+		if a.PayTo.IsZero() {
+			a.PayTo = r.PayTo
+		}
+		if a.Splits == nil && i > 0 {
+			a.Splits = r.Splits
+		}
+		q := s.requirement(a, r.Upfront)
+		q.follows, q.proof, q.externalID = follows, r.Proof, r.ExternalID
+		if q.chain.tempo.on && s.protocol&MPP == 0 {
+			panic(fmt.Sprintf("canopytest: x402 does not pay on %s", q.chain.id))
+		}
+		rt.accepts = append(rt.accepts, q)
 	}
 	return rt
 }
@@ -103,7 +146,38 @@ func (s *Seller) requirement(a Accept, upfront bool) requirement {
 	if q.amount.IsZero() {
 		q.setPrice(a.Price)
 	}
+	if c := s.config.MPP; s.charges(&q) {
+		q.sponsored, q.modes = c.Sponsor && q.chain.tempo.on, c.Modes
+		if q.stated, _ = q.chain.id.Number(); c.NoChain {
+			q.stated = 0
+		}
+		for _, p := range a.Splits {
+			units, ok := q.asset.Units(p.Price)
+			if !ok {
+				panic(fmt.Sprintf("canopytest: %v cannot be counted in %s", p.Price, q.asset))
+			}
+			q.splits = append(q.splits, split{p.To, units, p.Memo})
+		}
+	}
 	return q
+}
+
+// fundSponsor gives the sponsor what fees cost, once for each chain.
+func (s *Seller) fundSponsor(rt *route) {
+	for _, q := range rt.accepts {
+		if q.sponsored && q.chain.balance(pathUSD, s.Sponsor()).IsZero() {
+			q.chain.Fund(s.Sponsor(), 1000*payment.Dollar)
+		}
+	}
+}
+
+// setPrices changes the first price and those that follow it.
+func setPrices(accepts []requirement, price payment.USD) {
+	for i := range accepts {
+		if i == 0 || accepts[i].follows {
+			accepts[i].setPrice(price)
+		}
+	}
 }
 
 func (q *requirement) setPrice(price payment.USD) {
@@ -114,7 +188,9 @@ func (q *requirement) setPrice(price payment.USD) {
 	q.amount = units
 }
 
-func (r *route) free() bool { return len(r.Verbatim) == 0 && r.accepts[0].amount.IsZero() }
+func (r *route) free() bool {
+	return len(r.Verbatim) == 0 && !r.Proof && r.accepts[0].amount.IsZero()
+}
 
 // pricesOnlyGET reports whether the pattern is of GET, so that HEAD falls
 // through to the handler.

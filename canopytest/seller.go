@@ -26,7 +26,10 @@ const (
 
 // SellerConfig says what a Seller sells.
 type SellerConfig struct {
-	Version Version         // default V2
+	Protocol Protocol // default X402; X402|MPP for both at once
+	MPP      MPPConfig
+
+	Version Version         // of x402, default V2
 	PayTo   payment.Address // default Address("seller")
 	Routes  []Route
 	Faults  Plan // for requests to any route, beside the routes' own
@@ -42,21 +45,23 @@ type SellerConfig struct {
 	SettleTimeout time.Duration
 }
 
-// Seller is an http.Handler that sells over x402: it states terms, verifies
+// Seller is an http.Handler that sells over x402, MPP or both: it states terms, verifies
 // what it is paid with and settles it on a Chain, and breaks those rules where
 // a Plan says so. It is safe for concurrent use.
 //
-// As the servers that it follows, it runs the handler between verifying and
-// settling, holds its answer back until the money moved, and serves HEAD on a
-// route priced for GET unpaid. It settles although the client hangs up.
+// As the servers that it follows, with x402 it runs the handler between verifying
+// and settling, holds its answer back until the money moved, and serves HEAD on a
+// route priced for GET unpaid; with MPP it settles first. It settles although the
+// client hangs up.
 type Seller struct {
-	chain   *Chain
-	version Version
-	timeout time.Duration
-	config  SellerConfig
-	mux     *http.ServeMux
-	base    context.Context
-	stop    context.CancelFunc
+	chain    *Chain
+	protocol Protocol
+	version  Version
+	timeout  time.Duration
+	config   SellerConfig
+	mux      *http.ServeMux
+	base     context.Context
+	stop     context.CancelFunc
 
 	mu       sync.Mutex
 	routes   []*route
@@ -64,6 +69,8 @@ type Seller struct {
 	log      []*Request
 	pending  map[string]string // signature to transaction, broadcast and not seen mined
 	answered map[string]identified
+	claims   map[string]bool // transactions and proofs that served as a payment of MPP
+	issued   int             // challenges of MPP
 	harvest  *Harvest
 }
 
@@ -72,6 +79,18 @@ type Seller struct {
 func NewSeller(chain *Chain, c SellerConfig) *Seller {
 	if c.Version == 0 {
 		c.Version = V2
+	}
+	if c.Protocol == 0 {
+		c.Protocol = X402
+	}
+	if c.Protocol > X402|MPP {
+		panic(fmt.Sprintf("canopytest: no protocol %d", c.Protocol))
+	}
+	if c.MPP.Lifetime == 0 {
+		c.MPP.Lifetime = 5 * time.Minute
+	}
+	if c.MPP.Wait == 0 {
+		c.MPP.Wait = 10 * time.Second
 	}
 	if c.Version != V1 && c.Version != V2 {
 		panic(fmt.Sprintf("canopytest: x402 has no version %d", c.Version))
@@ -83,14 +102,16 @@ func NewSeller(chain *Chain, c SellerConfig) *Seller {
 		c.SettleTimeout = 180 * time.Second
 	}
 	s := &Seller{
-		chain: chain, version: c.Version, timeout: c.SettleTimeout, config: c, mux: http.NewServeMux(),
+		chain: chain, protocol: c.Protocol, version: c.Version, timeout: c.SettleTimeout, config: c, mux: http.NewServeMux(),
 		plan: script{plan: c.Faults}, pending: make(map[string]string), answered: make(map[string]identified),
+		claims: make(map[string]bool),
 	}
 	s.harvest = &Harvest{chain: chain}
 	s.base, s.stop = context.WithCancel(context.Background())
 	for _, r := range c.Routes {
 		rt := s.newRoute(r)
 		s.routes = append(s.routes, rt)
+		s.fundSponsor(rt)
 		s.mux.HandleFunc(r.Pattern, func(w http.ResponseWriter, req *http.Request) { s.serve(rt, w, req) })
 	}
 	return s
@@ -169,14 +190,19 @@ func (s *Seller) SetFaults(pattern string, p Plan) {
 func (s *Seller) SetPrice(pattern string, price payment.USD) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.route(pattern).accepts[0].setPrice(price)
+	setPrices(s.route(pattern).accepts, price)
 }
 
 // SetPayTo changes who is paid for the route with that pattern.
 func (s *Seller) SetPayTo(pattern string, to payment.Address) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.route(pattern).accepts[0].payTo = to
+	accepts := s.route(pattern).accepts
+	for i := range accepts {
+		if i == 0 || accepts[i].follows {
+			accepts[i].payTo = to
+		}
+	}
 }
 
 func (s *Seller) route(pattern string) *route {

@@ -145,7 +145,7 @@ func (tx *TempoTx) recover() error {
 	tx.Sponsored = kind == rlp.List || len(content) > 0
 	digest := keccak.Sum256(tx.preimage())
 	sig := tx.Signature
-	if len(sig) > 21 && (sig[0] == 3 || sig[0] == 4) { // by an access key of the account that is named
+	if len(sig) == 86 && (sig[0] == 3 || sig[0] == 4) { // by an access key of the account that is named
 		tx.delegated = true
 		user := sig[1:21]
 		if sig[0] == 4 {

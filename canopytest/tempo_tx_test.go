@@ -141,3 +141,21 @@ func FuzzDecodeTempo(f *testing.F) {
 		}
 	})
 }
+
+// A signature of 65 bytes is the sender's own whatever byte it begins with.
+func TestDecodeTempoSignatures(t *testing.T) {
+	t.Parallel()
+	w := newTempo(t, canopytest.Manual)
+	first := map[byte]bool{}
+	for i := range uint64(2_000) {
+		raw := w.wallet.raw(w.memoTx(i, memo1))
+		tx, err := canopytest.DecodeTempo(raw)
+		if err != nil || tx.Sender != w.wallet.Address() {
+			t.Fatalf("%d: %v, %v", i, tx, err)
+		}
+		first[tx.Signature[0]] = true
+	}
+	if !first[3] || !first[4] {
+		t.Error("no signature begins with 3 and 4")
+	}
+}

@@ -106,6 +106,7 @@ func (c *Chain) waitUntil(ctx context.Context, hash string, deadline time.Time) 
 			c.mine(c.clock.Now())
 		}
 		seen, until, changed := c.view(tx), deadline, c.changed
+		lost := tx.kind == txTempo && !tx.mined && !slices.Contains(c.pool, tx)
 		if c.mining == Interval {
 			if next := c.head().Time.Add(c.interval); until.IsZero() || next.Before(until) {
 				until = next
@@ -119,6 +120,8 @@ func (c *Chain) waitUntil(ctx context.Context, hash string, deadline time.Time) 
 			return seen, nil
 		case !deadline.IsZero() && !c.clock.Now().Before(deadline):
 			return seen, ErrTimeout
+		case lost:
+			return seen, ErrNeverLands
 		}
 		if err := c.clock.wait(ctx, until, changed); err != nil {
 			return seen, err

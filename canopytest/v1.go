@@ -31,7 +31,9 @@ func (x *Exchange) challengeV1(code string, payer *payment.Address) Answer {
 func (x *Exchange) termsV1(code string, payer *payment.Address) []byte {
 	accepts := append([]json.RawMessage{}, x.route.Verbatim...)
 	for i := range x.accepts {
-		accepts = append(accepts, x.accepts[i].v1(x))
+		if q := &x.accepts[i]; !x.charges(q) {
+			accepts = append(accepts, q.v1(x))
+		}
 	}
 	terms := object{{"x402Version", 1}, {"error", code}, {"accepts", accepts}}
 	if payer != nil {
@@ -48,9 +50,6 @@ const facilitatorThrew = "Failed to settle payment: 500 Internal Server Error"
 // settling, so an equal payment runs the handler again.
 func (x *Exchange) answerV1() Answer {
 	header := x.seller.paymentHeader(x.Request)
-	if header == "" {
-		return x.Challenge("")
-	}
 	if x.payload == nil {
 		_, err := readPayload(header)
 		return x.challengeV1(err.Error(), nil)

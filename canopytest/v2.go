@@ -39,7 +39,9 @@ func (x *Exchange) stateV2(terms []byte, code string) Answer {
 func (x *Exchange) termsV2(code string) []byte {
 	accepts := append([]json.RawMessage{}, x.route.Verbatim...)
 	for i := range x.accepts {
-		accepts = append(accepts, x.accepts[i].v2())
+		if q := &x.accepts[i]; !x.charges(q) {
+			accepts = append(accepts, q.v2())
+		}
 	}
 	var extensions any
 	if declared := x.seller.extensions(); len(declared) > 0 {

@@ -85,6 +85,9 @@ func (o *oracle) caps(r *record) {
 		for k, other := range o.active {
 			if f := fates[k]; (f.live || f.spent && f.at.After(begin)) && l.covers(r, other) {
 				sum += other.cost
+				if other.tx != nil && f.spent {
+					sum += other.paid() - other.cost
+				}
 				count++
 			}
 		}
@@ -120,11 +123,11 @@ func (o *oracle) windows() {
 			if !l.covers(m.r, m.r) {
 				continue
 			}
-			sum += m.r.cost
+			sum += m.r.paid()
 			count++
 			for ; !all[first].at.After(l.begin(m.at)); first++ {
 				if l.covers(all[first].r, all[first].r) {
-					sum -= all[first].r.cost
+					sum -= all[first].r.paid()
 					count--
 				}
 			}
@@ -216,7 +219,7 @@ func (o *oracle) denied(e ledger.Entry) {
 		begin := l.begin(e.CreatedAt)
 		for _, other := range o.all {
 			if until, open, counts := other.counted(); counts && (open || until.After(begin)) && l.covers(asked, other) {
-				sum += other.cost
+				sum += other.counts
 				count++
 			}
 		}

@@ -132,7 +132,12 @@ func (o *oracle) became(r *record, e ledger.Entry) {
 	if r.outcome == 0 {
 		r.outcome, r.outcomeAt, r.outcomeGen = w.step, e.OutcomeAt, w.clockGen
 	}
-	r.state, r.version, r.delivered, r.spent = e.State, e.Version, e.Delivered, e.SpentAt
+	r.state, r.version, r.delivered, r.spent, r.counts = e.State, e.Version, e.Delivered, e.SpentAt, e.Spent
+	switch {
+	case e.State.Freed() && r.counts != 0, e.State.Live() && r.counts != r.cost,
+		e.State == ledger.Settled && r.counts != r.cost && r.counts != r.paid():
+		w.breaks("I1: %s of %s is %s and counts for %s", r, r.cost, e.State, r.counts)
+	}
 	final := r.tx != nil && r.tx.block <= w.chain.final()
 	switch {
 	case e.State == ledger.Cancelled && !(final && r.tx.canceled):

@@ -74,9 +74,13 @@ type record struct {
 	signed     bool
 	signedAt   time.Time
 	released   bool
-	spent      time.Time // as recorded
-	tx         *chainTx  // that moved it, in the chain as it stands
+	spent      time.Time   // as recorded
+	counts     payment.USD // as recorded: what counts of the cost
+	tx         *chainTx    // that moved it, in the chain as it stands
 }
+
+// paid is what r takes from the account where it moves: the chain takes no fee.
+func (r *record) paid() payment.USD { return r.cost - r.terms.FeeBound }
 
 // asking is a payment put to a person.
 type asking struct {
@@ -176,7 +180,7 @@ func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
 	}
 	r := &record{
 		n: len(o.all) + 1, id: e.ID, agent: e.Agent, host: e.Host, print: printOfTerms(e.Agent, e.Terms),
-		terms: e.Terms, hash: e.TermsHash, cost: e.Cost, nonce: e.Slot.NonceID, slot: e.Slot.String(),
+		terms: e.Terms, hash: e.TermsHash, cost: e.Cost, counts: e.Cost, nonce: e.Slot.NonceID, slot: e.Slot.String(),
 		authorized: e.AuthorizedAt, validBefore: e.ValidBefore, watched: e.Watched, owner: t.p,
 		state: e.State, version: e.Version,
 	}
