@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/canopy-go/canopy"
@@ -219,9 +220,10 @@ func (c *Chain) transfers(t testing.TB, from common.Address) []transfer {
 		Topics          []common.Hash
 		Data            string
 	}
+	latest := hexutil.Uint64(c.BlockNumber(t, "latest")) // sellers may be settling
 	logs := func(event string) (out []log) {
 		c.do(t, &out, "eth_getLogs", map[string]any{
-			"address": c.Token, "fromBlock": "0x0", "toBlock": "latest",
+			"address": c.Token, "fromBlock": "0x0", "toBlock": latest,
 			"topics": []common.Hash{crypto.Keccak256Hash([]byte(event)), common.BytesToHash(from[:])},
 		})
 		return out

@@ -61,7 +61,7 @@ func (d *disk) under(path string) bool {
 }
 
 // take applies a call.
-func (d *disk) take(c syscall) error {
+func (d *disk) take(c traced) error {
 	if c.failed() {
 		return nil
 	}
@@ -133,7 +133,7 @@ func first(errs ...error) error {
 }
 
 // named is the path of a call that names it; after says that a directory's descriptor stands before it.
-func (d *disk) named(c syscall, after bool, i int) (string, error) {
+func (d *disk) named(c traced, after bool, i int) (string, error) {
 	if after {
 		i++
 	}
@@ -144,7 +144,7 @@ func (d *disk) named(c syscall, after bool, i int) (string, error) {
 	return string(path), err
 }
 
-func (d *disk) open(c syscall) error {
+func (d *disk) open(c traced) error {
 	opened, err := c.path(c.result)
 	if err != nil || !d.under(opened) {
 		return err
@@ -170,7 +170,7 @@ func (d *disk) open(c syscall) error {
 
 const sector = 512
 
-func (d *disk) write(c syscall) error {
+func (d *disk) write(c traced) error {
 	path, err := c.path(c.args[0])
 	if err != nil || !d.under(path) {
 		return err
@@ -227,7 +227,7 @@ func sized(b []byte, size int64) []byte {
 	return grown
 }
 
-func (d *disk) add(path string, c syscall, do func(*node), torn func(*node, func(int) bool)) error {
+func (d *disk) add(path string, c traced, do func(*node), torn func(*node, func(int) bool)) error {
 	n := d.names[path]
 	if n == nil {
 		return fmt.Errorf("%s: %s is not there", c.name, path)
@@ -237,7 +237,7 @@ func (d *disk) add(path string, c syscall, do func(*node), torn func(*node, func
 }
 
 // enter gives n a name.
-func (d *disk) enter(path string, n *node, c syscall) error {
+func (d *disk) enter(path string, n *node, c traced) error {
 	name := filepath.Base(path)
 	if err := d.add(filepath.Dir(path), c, func(dir *node) { dir.names[name] = n }, nil); err != nil {
 		return err
@@ -246,13 +246,13 @@ func (d *disk) enter(path string, n *node, c syscall) error {
 	return nil
 }
 
-func (d *disk) remove(path string, c syscall) error {
+func (d *disk) remove(path string, c traced) error {
 	name := filepath.Base(path)
 	delete(d.names, path)
 	return d.add(filepath.Dir(path), c, func(dir *node) { delete(dir.names, name) }, nil)
 }
 
-func (d *disk) rename(c syscall) error {
+func (d *disk) rename(c traced) error {
 	at := c.name != "rename"
 	from, err := d.named(c, at, 0)
 	i := 1
@@ -274,7 +274,7 @@ func (d *disk) rename(c syscall) error {
 }
 
 // sync makes the changes of a file or directory durable that had ended before it began.
-func (d *disk) sync(path string, c syscall) error {
+func (d *disk) sync(path string, c traced) error {
 	n := d.names[path]
 	if n == nil {
 		return fmt.Errorf("%s: %s is not there", c.name, path)

@@ -73,12 +73,7 @@ func losePower(t *testing.T, synchronous string) *power {
 		t.Fatal(err)
 	}
 	calls := record(t, buildCommits(t, synchronous), ledgerOf(base), stateOf(base))
-	p := &power{seed: rand.Uint64()}
-	if s := os.Getenv("E2E_SEED"); s != "" {
-		if _, err := fmt.Sscan(s, &p.seed); err != nil {
-			t.Fatal(err)
-		}
-	}
+	p := &power{seed: seedOf(t)}
 	start := time.Now()
 	p.cut(t, calls, base)
 	t.Logf("synchronous %s, E2E_SEED=%d: %+v, %v", synchronous, p.seed, p.figures, time.Since(start).Round(time.Millisecond))
@@ -128,7 +123,7 @@ func buildCommits(t *testing.T, synchronous string) string {
 type told map[payment.ID]ledger.State // Authorized or Claimed
 
 // cut cuts the power just before each fsync ends, when most was answered for what is durable, and at the end.
-func (p *power) cut(t *testing.T, calls []syscall, base string) {
+func (p *power) cut(t *testing.T, calls []traced, base string) {
 	disk, r := newDisk(base), rand.New(rand.NewPCG(p.seed, 0))
 	answers, lefts := told{}, t.TempDir()
 	var judges sync.WaitGroup
@@ -195,7 +190,7 @@ func (p *power) cut(t *testing.T, calls []syscall, base string) {
 }
 
 // answer reads a line that the process wrote.
-func answer(t *testing.T, c syscall) (id payment.ID, state ledger.State, ok bool) {
+func answer(t *testing.T, c traced) (id payment.ID, state ledger.State, ok bool) {
 	t.Helper()
 	if c.name != "write" || !strings.HasPrefix(c.args[0], "1<") {
 		return "", 0, false

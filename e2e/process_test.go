@@ -158,17 +158,17 @@ func (w *worker) begin(t testing.TB) {
 	}
 }
 
-// TestPayFromEightProcesses lets eight processes, of three callers each, race one cap on one ledger: they pay
-// exactly the cap.
-func TestPayFromEightProcesses(t *testing.T) {
-	const processes, callers, purchases, units = 8, 3, 50, 10_000
+// TestPayFromManyProcesses lets 2, 8 and 32 processes, of three callers each, race one cap on one ledger: they
+// pay what fits into the cap, and not once more.
+func TestPayFromManyProcesses(t *testing.T) {
+	const callers, purchases, units = 3, 50, 10_000
 	const doc = `
 [policy.default]
 max_payment = "$1"
-caps        = ["$0.50 / 24h"]
+caps        = ["$0.505 / 24h"]
 allow       = ["host:127.0.0.1"]
 `
-	eachSeller(t, func(t *testing.T, s *Seller) {
+	race := func(t *testing.T, s *Seller, processes int) {
 		b := newBuyer(t, shared.Chain, doc, 10_000_000)
 		workers := make([]*worker, processes)
 		for i := range workers {
@@ -193,7 +193,7 @@ allow       = ["host:127.0.0.1"]
 						continue
 					}
 					ended++
-					if !strings.HasPrefix(said.End, "canopy: payment denied: Spend cap exceeded: $0.50 + $0.01 > $0.50 / 24h") {
+					if !strings.HasPrefix(said.End, "canopy: payment denied: Spend cap exceeded: $0.50 + $0.01 > $0.505 / 24h") {
 						t.Errorf("a caller stopped for %q", said.End)
 					}
 				}
@@ -208,8 +208,16 @@ allow       = ["host:127.0.0.1"]
 		if total != purchases || b.chain.AuthorizationsUsed(t, b.payer) != purchases {
 			t.Errorf("%d purchases and %d authorizations used, want %d", total, b.chain.AuthorizationsUsed(t, b.payer), purchases)
 		}
+		if active < 2 {
+			t.Errorf("%d of %d processes bought: no race", active, processes)
+		}
 		b.spent(t, purchases*units)
 		t.Logf("%d of %d processes bought", active, processes)
+	}
+	ownSellers(t, func(t *testing.T, s *Seller) {
+		for _, processes := range []int{2, 8, 32} {
+			t.Run(fmt.Sprint(processes), func(t *testing.T) { race(t, s, processes) })
+		}
 	})
 }
 

@@ -76,15 +76,21 @@ func (sh *shell) run(t testing.TB, code int, args ...string) ran {
 	return r
 }
 
-// exec runs the program, with Ctrl-C after some time where that is not 0.
-func (sh *shell) exec(t testing.TB, after time.Duration, args ...string) ran {
-	t.Helper()
+// command is a run of the program that has not begun.
+func (sh *shell) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(sh.path, args...)
 	cmd.Dir = sh.dir
 	cmd.Env = []string{
 		"CANOPY_KEY=" + sh.payer.HexKey(), "HOME=" + sh.dir, "XDG_STATE_HOME=" + filepath.Join(sh.dir, "state"),
 		"PATH=" + os.Getenv("PATH"), "USER=ana",
 	}
+	return cmd
+}
+
+// exec runs the program, with Ctrl-C after some time where that is not 0.
+func (sh *shell) exec(t testing.TB, after time.Duration, args ...string) ran {
+	t.Helper()
+	cmd := sh.command(args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Start()
@@ -133,12 +139,19 @@ func (r ran) json(t testing.TB, out any) ran {
 // reckon is that of a buyer.
 func (sh *shell) reckon(t testing.TB) {
 	t.Helper()
+	s := sh.open(t)
+	defer s.Close()
+	reckon(t, sh.chain, s, sh.payer.Address)
+}
+
+// open opens the program's ledger.
+func (sh *shell) open(t testing.TB) *sqlite.Store {
+	t.Helper()
 	s, err := sqlite.Open(filepath.Join(sh.dir, "canopy.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	reckon(t, sh.chain, s, sh.payer.Address)
+	return s
 }
 
 const shellPolicy = `

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// syscall is one call that a recorded process made. It was under way between two lines of the record.
-type syscall struct {
+// traced is one system call that a recorded process made. It was under way between two lines of the record.
+type traced struct {
 	name       string
 	args       []string // as strace writes them
 	result     string
@@ -33,7 +33,7 @@ const recorded = "?open,?openat,?openat2,?creat,?write,?writev,?pwrite64,?pwrite
 
 // record runs a program under strace to its end and returns its calls, in the order in which they ended; one
 // that came before another in the program does so here.
-func record(t *testing.T, program string, args ...string) []syscall {
+func record(t *testing.T, program string, args ...string) []traced {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -67,12 +67,12 @@ func record(t *testing.T, program string, args ...string) []syscall {
 }
 
 // readCalls reads what strace -f wrote.
-func readCalls(r io.Reader) ([]syscall, error) {
+func readCalls(r io.Reader) ([]traced, error) {
 	type half struct {
 		text  string
 		begin int
 	}
-	var calls []syscall
+	var calls []traced
 	open := map[string]half{} // by thread
 	lines := bufio.NewReaderSize(r, 1<<20)
 	for n := 1; ; n++ {
@@ -109,14 +109,14 @@ func readCalls(r io.Reader) ([]syscall, error) {
 }
 
 // readCall reads name(args) = result. Strings in it are hexadecimal, so no mark can stand in one.
-func readCall(text string) (syscall, error) {
+func readCall(text string) (traced, error) {
 	head, result, ok := cutLast(text, " = ")
 	name, args, ok2 := strings.Cut(strings.TrimRight(head, " "), "(")
 	args, ok3 := strings.CutSuffix(args, ")")
 	if !ok || !ok2 || !ok3 {
-		return syscall{}, fmt.Errorf("not a call: %.200q", text)
+		return traced{}, fmt.Errorf("not a call: %.200q", text)
 	}
-	return syscall{name: name, args: strings.Split(args, ", "), result: result}, nil
+	return traced{name: name, args: strings.Split(args, ", "), result: result}, nil
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -127,10 +127,10 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 // failed reports whether the call changed nothing.
-func (c syscall) failed() bool { return strings.HasPrefix(c.result, "-1") || c.result == "?" }
+func (c traced) failed() bool { return strings.HasPrefix(c.result, "-1") || c.result == "?" }
 
 // path is the file that an open descriptor stands for, such as 9</the/path>.
-func (c syscall) path(arg string) (string, error) {
+func (c traced) path(arg string) (string, error) {
 	_, s, ok := strings.Cut(arg, "<")
 	s, ok2 := strings.CutSuffix(s, ">")
 	if !ok || !ok2 {
@@ -141,7 +141,7 @@ func (c syscall) path(arg string) (string, error) {
 }
 
 // text is a quoted argument.
-func (c syscall) text(arg string) ([]byte, error) {
+func (c traced) text(arg string) ([]byte, error) {
 	s, ok := strings.CutPrefix(arg, `"`)
 	s, ok2 := strings.CutSuffix(s, `"`)
 	if !ok || !ok2 {
@@ -150,7 +150,7 @@ func (c syscall) text(arg string) ([]byte, error) {
 	return unhex(s)
 }
 
-func (c syscall) number(arg string) (int64, error) { return strconv.ParseInt(arg, 10, 64) }
+func (c traced) number(arg string) (int64, error) { return strconv.ParseInt(arg, 10, 64) }
 
 func unhex(s string) ([]byte, error) {
 	if len(s)%4 != 0 {
