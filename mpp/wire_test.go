@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/canopy-go/canopy/internal/mppserver"
 )
 
 // wire is testdata/wire.json: what another implementation wrote.
@@ -25,6 +27,8 @@ type wire struct {
 		Header, JCS, RequestB64 string
 	}
 	Credential, CredentialWithOpaque, Receipt string
+
+	OtherLetters struct{ Header, Realm, Description string }
 
 	BodyDigest struct{ Body, Mppx, RFC9530 string }
 	Proof      struct{ Signature, Source string }
@@ -77,6 +81,23 @@ func TestChallengesOfAnotherImplementation(t *testing.T) {
 		if why != (skip{}) || q.chainID != 42431 || !q.feePayer || q.currency.Lower() != "0x20c0000000000000000000000000000000000000" || !q.pull || !q.push {
 			t.Errorf("readTempoCharge = %+v, %v", q, why)
 		}
+	}
+}
+
+// TestLettersOfAnotherImplementation: a realm in other letters comes back as it
+// was issued, under the same id.
+func TestLettersOfAnotherImplementation(t *testing.T) {
+	t.Parallel()
+	w := readWire(t)
+	v := w.OtherLetters
+	found, bad := readChallenges([]string{latin1(t, v.Header)})
+	if len(found) != 1 || found[0].realm != v.Realm || found[0].description != v.Description {
+		t.Fatalf("readChallenges(%q) = %+v, skipped %v", v.Header, found, bad)
+	}
+	echo, _ := found[0].echo()
+	c, err := mppserver.ReadCredential(writeCredential(echo, proof{}, source{}))
+	if err != nil || !c.Challenge.Issued([]byte(w.SecretKey)) || c.Challenge.Line() != latin1(t, v.Header) {
+		t.Errorf("the seller did not issue %+v: %v", c.Challenge, err)
 	}
 }
 
