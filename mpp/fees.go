@@ -44,9 +44,9 @@ func (f Fees) filled() (Fees, error) {
 	case f.Gas > 30_000_000 || f.GasPerCall > 30_000_000:
 		return f, errors.New("more gas than a block has")
 	case f.MaxPrice > 1_000_000_000_000:
-		return f, fmt.Errorf("MaxPrice %d is more than 1,000 gwei: it is in 1e-18 dollars", f.MaxPrice)
+		return f, fmt.Errorf("a MaxPrice of %d is more than 1,000 gwei: it is in 1e-18 dollars", f.MaxPrice)
 	case f.Tip > f.MaxPrice:
-		return f, fmt.Errorf("Tip %d is more than MaxPrice %d", f.Tip, f.MaxPrice)
+		return f, fmt.Errorf("a Tip of %d is more than the MaxPrice of %d", f.Tip, f.MaxPrice)
 	}
 	return f, nil
 }
