@@ -31,8 +31,9 @@ type counted struct {
 	id     payment.ID
 	at     time.Time // authorized
 	facts  policy.Facts
-	cost   payment.USD
-	mine   bool // decided by the policy that is checked
+	cost   payment.USD // of the hold
+	kept   payment.USD // what counts of it once the hold has ended
+	mine   bool        // decided by the policy that is checked
 	limits []policy.Limit
 
 	open     bool      // its hold has not ended
@@ -77,7 +78,7 @@ func newCaps(c *checking, p *policy.Policy) *caps {
 // payment takes an authorized payment; they come in the order in which they
 // were made, and are counted in that in which they were authorized.
 func (k *caps) payment(e *ledger.Entry, events []ledger.Event) {
-	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, mine: e.Policy == k.policy.Hash()}
+	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, kept: e.Spent, mine: e.Policy == k.policy.Hash()}
 	if p.mine {
 		pay := payment.Payment{Agent: e.Agent, Terms: e.Terms, Host: e.Host}
 		p.limits = k.policy.Evaluate(pay, e.AuthorizedAt, policy.History{}).Limits
@@ -99,8 +100,9 @@ const slack = 2 * ledger.MaxSkew
 
 // lasts tells until when e counts.
 func (p *counted) lasts(e *ledger.Entry, events []ledger.Event) {
-	_, p.open, _ = e.CountedUntil()
-	p.released = e.State.Freed()
+	counts := false
+	_, p.open, counts = e.CountedUntil()
+	p.released = !counts
 	p.spent = e.ValidBefore
 	if !e.SpentAt.IsZero() {
 		p.spent = e.SpentAt
@@ -113,6 +115,12 @@ func (p *counted) lasts(e *ledger.Entry, events []ledger.Event) {
 				p.ended = e.ValidBefore
 			}
 		}
+	}
+	if p.released {
+		p.kept = p.cost // all of it ends at once
+	}
+	if p.ended.IsZero() {
+		p.cost = p.kept // nobody tells from when on
 	}
 }
 
@@ -181,16 +189,19 @@ func (k *caps) count(p *counted) {
 	}
 }
 
-// until takes note of when p stops to count in w.
+// until takes note of when p stops to count in w, and of when less of it does.
 func (n *sum) until(p *counted, w policy.Window) {
 	end := p.end(w)
+	if p.kept < p.cost {
+		heap.Push(&n.ends, ending{p.ended.UnixMicro(), p.cost - p.kept, 0})
+	}
 	switch at := end.UnixMicro(); {
 	case end.Equal(forever):
 	case w.Kind == policy.Rolling || p.released || end.Equal(p.ended):
-		heap.Push(&n.ends, ending{at, p.cost, 1})
+		heap.Push(&n.ends, ending{at, p.kept, 1})
 	default:
 		e := n.periods[at]
-		e.cost, _ = e.cost.Add(p.cost)
+		e.cost, _ = e.cost.Add(p.kept)
 		e.count++
 		n.periods[at] = e
 	}

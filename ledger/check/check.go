@@ -190,7 +190,9 @@ func (c *checking) payment(ctx context.Context, e *ledger.Entry, events []ledger
 	if e.AuthorizedAt.IsZero() {
 		return nil
 	}
-	c.slots.add(n, e.Slot.String(), "")
+	if !again(e) {
+		c.slots.add(n, e.Slot.String(), "")
+	}
 	c.evidence.payment(c, e)
 	if c.caps != nil {
 		c.caps.payment(e, events)
@@ -209,22 +211,57 @@ func terms(e *ledger.Entry, found func(string, ...any)) {
 		found("I6: its terms do not have the hash that was recorded")
 	case e.Cost < e.Terms.Cost():
 		found("I6: it costs %s and is counted as %s", e.Terms.Cost(), e.Cost)
+	case e.Spent < leastSpent(e) || e.Spent > mostSpent(e):
+		found("I6: it is %s and counts for %s, which is not %s to %s", e.State, e.Spent, leastSpent(e), mostSpent(e))
 	case e.State != ledger.Denied && e.Terms.Check(e.Payer) != nil:
 		found("I6: %v", e.Terms.Check(e.Payer))
 	}
 }
 
+// leastSpent and mostSpent bound what counts of e.
+func leastSpent(e *ledger.Entry) payment.USD {
+	switch {
+	case e.AuthorizedAt.IsZero() || e.State.Freed():
+		return 0
+	case e.State == ledger.Settled:
+		return e.Terms.Cost() - e.Terms.FeeBound
+	}
+	return e.Cost
+}
+
+func mostSpent(e *ledger.Entry) payment.USD {
+	switch {
+	case e.State == ledger.Cancelled:
+		return e.Terms.FeeBound
+	case e.AuthorizedAt.IsZero() || e.State.Freed():
+		return 0
+	}
+	return e.Cost
+}
+
 // authorized is I10, and what an authorized payment has to have.
 func authorized(e *ledger.Entry, found func(string, ...any)) {
-	valid := e.ValidBefore.Sub(e.AuthorizedAt)
+	// A variant may be permitted in the last instant of the one before: its
+	// events tell how long it was valid itself.
+	valid := e.ValidBefore.Sub(e.AuthorizedAt) / time.Duration(1+max(e.Variants, 0))
 	switch {
 	case e.Slot.IsZero():
 		found("I3: it is authorized and has no slot")
 	case valid <= 0 || valid > maxValidity || e.Terms.Validity > 0 && valid > e.Terms.Validity:
 		found("I10: it is valid for %v, and its terms allow %v", valid, min(maxValidity, e.Terms.Validity))
+	case e.SignBefore.After(e.ValidBefore) || e.Variants == 0 && !e.SignBefore.Equal(e.ValidBefore):
+		found("I10: it is signed until %s, and held until %s", stamp(e.SignBefore), stamp(e.ValidBefore))
+	case e.Variants < 0 || e.Variants > ledger.MaxVariants || e.Variants > 0 && e.Slot.Kind != payment.SlotLane:
+		found("I5: it was permitted for %d further challenges", e.Variants)
 	case e.State == ledger.Settled && e.SpentAt.Before(e.AuthorizedAt) && !e.SpentAt.IsZero():
 		found("I8: it was spent before it was authorized")
 	}
+}
+
+// again reports whether a later payment may have e's slot: a lane's nonce that
+// the chain showed to be unused.
+func again(e *ledger.Entry) bool {
+	return e.Slot.Kind == payment.SlotLane && e.State == ledger.ExpiredUnused
 }
 
 // approval is I7.

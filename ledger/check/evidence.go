@@ -49,7 +49,11 @@ func (v *evidence) payment(c *checking, e *ledger.Entry) {
 		delete(v.signed, slot)
 	}
 	uses := v.uses[slot]
-	delete(v.uses, slot)
+	if again(e) && !slices.ContainsFunc(uses, func(s payment.Settlement) bool { return s.Time.Before(e.ValidBefore) && !s.Time.IsZero() }) {
+		uses = nil // what came after its end is a later payment's
+	} else {
+		delete(v.uses, slot)
+	}
 	if len(uses) == 0 {
 		if len(c.o.Uses) > 0 && e.State == ledger.Settled && !e.Assumed {
 			c.found(e, "I8: it is settled, and the chain shows nothing of it")
@@ -60,9 +64,12 @@ func (v *evidence) payment(c *checking, e *ledger.Entry) {
 	switch {
 	case len(uses) > 1:
 		c.found(e, "I5: it moved %d times", len(uses))
-	case s.Canceled:
+	case s.Canceled || s.Failed:
 		if e.State == ledger.Settled {
-			c.found(e, "I8: it is settled, and the chain shows its cancellation")
+			c.found(e, "I8: it is settled, and the chain shows its cancellation or failure")
+		}
+		if e.State == ledger.Cancelled && e.Spent > 0 {
+			v.moved = append(v.moved, move{e.ID, spentAt(e, s), e.Facts(), e.Spent})
 		}
 		return
 	case !s.CarriesOut(e.Terms):
@@ -73,11 +80,19 @@ func (v *evidence) payment(c *checking, e *ledger.Entry) {
 	case e.State.Freed():
 		c.found(e, "I8: it is %s, and %s moved its money", e.State, s.TxHash)
 	}
-	at := s.Time
-	if at.IsZero() || at.Before(e.AuthorizedAt) {
-		at = e.AuthorizedAt
+	spent := e.Cost
+	if e.State == ledger.Settled {
+		spent = e.Spent
 	}
-	v.moved = append(v.moved, move{e.ID, at, e.Facts(), e.Cost})
+	v.moved = append(v.moved, move{e.ID, spentAt(e, s), e.Facts(), spent})
+}
+
+// spentAt is when s took its money from the account.
+func spentAt(e *ledger.Entry, s payment.Settlement) time.Time {
+	if s.Time.IsZero() || s.Time.Before(e.AuthorizedAt) {
+		return e.AuthorizedAt
+	}
+	return s.Time
 }
 
 // finish reports what no payment explains, and I2.
@@ -108,7 +123,7 @@ func (v *evidence) windows(c *checking) {
 	slices.SortFunc(v.moved, func(a, b move) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
 	k := newCaps(c, c.o.Policy)
 	for _, m := range v.moved {
-		p := &counted{id: m.id, at: m.at, facts: m.facts, cost: m.cost, spent: m.at}
+		p := &counted{id: m.id, at: m.at, facts: m.facts, cost: m.cost, kept: m.cost, spent: m.at}
 		k.count(p)
 		for _, l := range c.o.Policy.Limits(m.facts.Agent) {
 			n := k.sums[ledger.NewCounterKey(l.Scope, l.Window)]
