@@ -184,6 +184,11 @@ func (s *Store) guard() (identity, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return id, err
 	}
+	if id.size == 0 && log.size > 0 {
+		// SQLite would take it for a new file, and remove the log.
+		return id, &FileError{s.path, "is empty, and " + filepath.Base(s.path) + "-wal of it is not",
+			"bring the file back, or move that one away and run canopy ledger ack", ErrDamaged}
+	}
 	if id.size%pageSize != 0 && (log.size == 0 || id.size < 512) {
 		return id, damaged(s.path, fmt.Sprintf("it ends within a page, after %d bytes", id.size))
 	}
