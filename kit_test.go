@@ -57,6 +57,7 @@ type world struct {
 	rules    *policy.Policy
 	audit    *audit
 	life     *life
+	node     *sick
 	path     string // of the ledger, where it is a file
 	disk     string // where it is, if that matters
 	stateDir string
