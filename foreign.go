@@ -135,6 +135,9 @@ func (r *round) afterRelease(ctx context.Context, id payment.ID, s payment.Settl
 		return false, nil
 	}
 	e, err := r.c.cfg.Store.Entry(ctx, id)
+	if s.Failed && e.State == ledger.Cancelled {
+		return false, err // its failure cancelled the payment, and counts its fee
+	}
 	return err == nil && e.State.Freed(), err
 }
 
