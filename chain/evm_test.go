@@ -94,7 +94,8 @@ func (m *machine) step() (out []byte, done bool, err error) {
 		a, b := payment.UnitsFromBytes(m.pop()), payment.UnitsFromBytes(m.pop())
 		m.truth(op == 0x10 && a.Cmp(b) < 0 || op == 0x11 && a.Cmp(b) > 0)
 	case 0x14: // EQ
-		m.truth(m.pop() == m.pop())
+		a, b := m.pop(), m.pop()
+		m.truth(a == b)
 	case 0x15: // ISZERO
 		m.truth(m.pop() == [32]byte{})
 	case 0x16: // AND

@@ -68,7 +68,7 @@ func (c *Chain) complete(ctx context.Context, answers []told, whole *node, token
 		return uses, err == nil
 	}
 	i := slices.IndexFunc(answers, func(t told) bool { return t.node == whole })
-	for i < 0 && len(answers) >= c.Sources() {
+	for i < 0 && len(answers) > 0 {
 		uses, ok := full(answers[0].node, first, last)
 		if ok {
 			i, answers[0].uses = 0, uses

@@ -51,25 +51,24 @@ func TestGzip(t *testing.T) {
 // to too much, or have an encoding that was not asked for.
 func TestBadEncodings(t *testing.T) {
 	t.Parallel()
-	whole := zipped([]byte(`[{"id":1,"result":"0x2105"}]`))
 	for name, tt := range map[string]struct {
 		encoding string
-		body     []byte
+		bend     func(answer []byte) []byte
 	}{
-		"not gzip":     {"gzip", []byte(`[{"id":1,"result":"0x2105"}]`)},
-		"cut":          {"gzip", whole[:len(whole)-9]},
-		"empty":        {"gzip", nil},
-		"a bomb":       {"gzip", zipped(make([]byte, 64<<20))},
-		"gzip unsaid":  {"", whole},
-		"brotli":       {"br", []byte(`[{"id":1,"result":"0x2105"}]`)},
-		"gzip of gzip": {"gzip, gzip", zipped(whole)},
+		"not gzip":     {"gzip", func(b []byte) []byte { return b }},
+		"cut":          {"gzip", func(b []byte) []byte { z := zipped(b); return z[:len(z)-9] }},
+		"empty":        {"gzip", func([]byte) []byte { return nil }},
+		"a bomb":       {"gzip", func(b []byte) []byte { return zipped(append(b, bytes.Repeat([]byte(" "), 64<<20)...)) }},
+		"gzip unsaid":  {"", zipped},
+		"brotli":       {"br", func(b []byte) []byte { return b }},
+		"gzip of gzip": {"gzip, gzip", func(b []byte) []byte { return zipped(zipped(b)) }},
 	} {
 		n := newFakeNode()
-		n.raw = func(w http.ResponseWriter, _ *http.Request, _ []rpc) bool {
+		n.raw = func(w http.ResponseWriter, _ *http.Request, calls []rpc) bool {
 			if tt.encoding != "" {
 				w.Header().Set("Content-Encoding", tt.encoding)
 			}
-			w.Write(tt.body)
+			w.Write(tt.bend(n.answer(calls)))
 			return true
 		}
 		c, _ := connect(t, n)
