@@ -1,5 +1,6 @@
-// Quickstart pays sellers on a chain in memory, under a policy: one payment is
-// allowed, one waits for a person, one is denied. Nothing leaves this machine.
+// Quickstart pays sellers over x402 and MPP, on chains in memory, under one policy:
+// some payments are allowed, one waits for a person, one is denied. Nothing leaves
+// this machine.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"github.com/canopy-go/canopy/approvals"
 	"github.com/canopy-go/canopy/canopytest"
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/mpp"
 	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
 	"github.com/canopy-go/canopy/signer"
@@ -48,28 +50,37 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chain := canopytest.NewChain(canopytest.ChainConfig{})
-	chain.Fund(key.Address(), 100*payment.Dollar)
-	feed := serve(chain, canopytest.V2)
+	base := canopytest.NewChain(canopytest.ChainConfig{ID: payment.Base})
+	base.Fund(key.Address(), 100*payment.Dollar)
+	tempo := canopytest.NewChain(canopytest.ChainConfig{ID: payment.Tempo})
+	tempo.Fund(key.Address(), 20*payment.Dollar)
+
+	feed := serve(base, canopytest.SellerConfig{Protocol: canopytest.X402})
 	defer feed.Close()
-	archive := serve(chain, canopytest.V1)
+	archive := serve(base, canopytest.SellerConfig{Protocol: canopytest.X402, Version: canopytest.V1})
 	defer archive.Close()
+	oracle := serve(tempo, canopytest.SellerConfig{Protocol: canopytest.MPP})
+	defer oracle.Close()
 
 	rules, err := policy.Parse("quickstart", []byte(document))
 	if err != nil {
 		return err
 	}
-	rail, err := x402.New(x402.Config{})
+	onBase, err := x402.New(x402.Config{})
+	if err != nil {
+		return err
+	}
+	onTempo, err := mpp.New(mpp.Config{})
 	if err != nil {
 		return err
 	}
 	store := ledger.NewMemory(ledger.Options{})
 	client, err := canopy.New(canopy.Config{
 		Agent:    "researcher",
-		Treasury: canopy.Treasury{Signer: key},
+		Treasury: canopy.Treasury{Signer: key, Chains: []canopy.Chain{base, tempo}},
 		Policy:   rules,
 		Store:    store,
-		Rails:    []canopy.Rail{rail},
+		Rails:    []canopy.Rail{onBase, onTempo},
 	})
 	if err != nil {
 		return err
@@ -77,10 +88,11 @@ func run(ctx context.Context) error {
 
 	fmt.Println("The policy:")
 	fmt.Print(document)
-	fmt.Printf("\nThe account %s has $100.00 of USDC on an in-memory Base.\n\n", key.Address())
+	fmt.Printf("\nThe account %s has $100.00 on an in-memory Base and $20.00 on an in-memory Tempo.\n\n", key.Address())
 
-	fetch(ctx, client, "a quote for $0.01 (x402 version 2)", feed.URL+"/quote")
-	fetch(ctx, client, "an old page for $0.01 (x402 version 1)", archive.URL+"/quote")
+	fetch(ctx, client, "a quote for $0.01 (x402 version 2, on Base)", feed.URL+"/quote")
+	fetch(ctx, client, "an old page for $0.01 (x402 version 1, on Base)", archive.URL+"/quote")
+	fetch(ctx, client, "a forecast for $0.01 (MPP, on Tempo)", oracle.URL+"/quote")
 	pending := fetch(ctx, client, "a report for $7.50", feed.URL+"/report")
 	if pending == nil {
 		return errors.New("the report should have waited for a person")
@@ -97,21 +109,19 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Budget: %s of %s spent, %s left.\n", b.Spent, b.Text, b.Remaining)
-	fmt.Printf("The chain says that %s left the account.\n", chain.Spent(key.Address()))
+	fmt.Printf("Budget: %s of %s spent or held, %s left. On Tempo that includes the most that the fee could be.\n", b.Spent, b.Text, b.Remaining)
+	fmt.Printf("The chains say that %s left the account on Base, and %s on Tempo, fee included.\n", base.Spent(key.Address()), tempo.Spent(key.Address()))
 	return nil
 }
 
-// serve sells three things over one version of x402, and settles on chain.
-func serve(chain *canopytest.Chain, version canopytest.Version) *httptest.Server {
-	return httptest.NewServer(canopytest.NewSeller(chain, canopytest.SellerConfig{
-		Version: version,
-		Routes: []canopytest.Route{
-			{Pattern: "GET /quote", Price: payment.Cent},
-			{Pattern: "GET /report", Price: 7*payment.Dollar + 50*payment.Cent},
-			{Pattern: "GET /dataset", Price: 40 * payment.Dollar},
-		},
-	}))
+// serve sells three things, and settles on chain.
+func serve(chain *canopytest.Chain, c canopytest.SellerConfig) *httptest.Server {
+	c.Routes = []canopytest.Route{
+		{Pattern: "GET /quote", Price: payment.Cent},
+		{Pattern: "GET /report", Price: 7*payment.Dollar + 50*payment.Cent},
+		{Pattern: "GET /dataset", Price: 40 * payment.Dollar},
+	}
+	return httptest.NewServer(canopytest.NewSeller(chain, c))
 }
 
 // fetch gets url and tells what became of it. It returns the error of a payment
