@@ -218,15 +218,13 @@ func (c *Chain) Confirm(ctx context.Context, s payment.Settlement) (bool, error)
 	if lie {
 		told = c.nodes.lie
 	}
-	tokens := []payment.Asset{{Address: s.Slot.Token}}
+	token := s.Slot.Token
 	if c.tempo.on {
-		tokens = append(tokens, c.assets.On(c.id)...)
+		token = s.Token
 	}
-	for _, token := range tokens {
-		for _, shown := range c.settlements(token.Address, s.Slot.From, s.Block, s.Block, told) {
-			if shown.Equal(s) {
-				return true, nil
-			}
+	for _, shown := range c.settlements(token, s.Slot.From, s.Block, s.Block, told) {
+		if shown.Equal(s) {
+			return true, nil
 		}
 	}
 	return false, nil

@@ -8,6 +8,9 @@ func EncodeForTest(tx *TempoTx) []byte {
 // JCSForTest is jcs.
 func JCSForTest(v any) []byte { return jcs(v) }
 
+// Base64ForTest is anyBase64.
+var Base64ForTest = anyBase64
+
 // ProofForTest is proofDigest.
 var ProofForTest = proofDigest
 

@@ -1,9 +1,7 @@
 package canopytest
 
 import (
-	"encoding/hex"
 	"slices"
-	"strings"
 
 	"github.com/canopy-go/canopy/payment"
 )
@@ -43,7 +41,7 @@ func (c *Chain) tempoSettlements(token, account payment.Address, first, last uin
 	var out []payment.Settlement
 	for _, hash := range hashes {
 		u := uses[hash]
-		s := payment.Settlement{TxHash: hash, Slot: c.tempoSlot(account, hash, u)}
+		s := payment.Settlement{TxHash: hash, Token: token, Slot: c.tempoSlot(token, account, u)}
 		if u != nil {
 			s.Block, s.Time, s.Failed = u.Block.Number, u.Block.Time, u.Failed && u.Tx.Sender == account
 		}
@@ -55,8 +53,8 @@ func (c *Chain) tempoSettlements(token, account payment.Address, first, last uin
 			}
 			s.Moved = append(s.Moved, payment.Recipient{Address: t.To, Amount: t.Value})
 		}
-		if len(moved[hash]) == 0 && s.Slot.Kind != payment.SlotLane {
-			continue // nothing of this token
+		if len(moved[hash]) == 0 && (s.Slot.Kind != payment.SlotLane || s.Slot.NonceID == [32]byte{}) {
+			continue // neither this token nor a lane
 		}
 		switch lie {
 		case LieCancel:
@@ -72,24 +70,15 @@ func (c *Chain) tempoSettlements(token, account payment.Address, first, last uin
 }
 
 // tempoSlot is the slot of account that a transaction used. What somebody else
-// made, such as a spender with an allowance, has none: it is told by a mark that
-// no ledger knows.
-func (c *Chain) tempoSlot(account payment.Address, hash string, u *TempoUse) payment.Slot {
-	s := payment.Slot{Kind: payment.SlotExpiring, Chain: c.id, From: account}
-	if u == nil || u.Tx.Sender != account {
-		mark, _ := hex.DecodeString(strings.TrimPrefix(hash, "0x"))
-		copy(s.NonceID[:], mark)
-		return s
-	}
-	if !c.expiring(u.Tx) {
+// made, such as a spender with an allowance, used none.
+func (c *Chain) tempoSlot(token, account payment.Address, u *TempoUse) payment.Slot {
+	s := payment.Slot{Chain: c.id, From: account}
+	switch {
+	case u == nil || u.Tx.Sender != account:
+	case c.expiring(u.Tx):
+		s.Kind, s.NonceID = payment.SlotExpiring, u.Tx.memo(token)
+	default:
 		s.Kind, s.NonceID, s.Nonce = payment.SlotLane, u.Tx.NonceKey, u.Tx.Nonce
-		return s
 	}
-	memo, ok := u.Tx.memo()
-	if !ok {
-		mark, _ := hex.DecodeString(strings.TrimPrefix(hash, "0x"))
-		copy(memo[:], mark)
-	}
-	s.NonceID = memo
 	return s
 }

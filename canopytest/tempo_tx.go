@@ -293,14 +293,15 @@ func (c TempoCall) transfer() (TempoTransfer, bool) {
 	return t, false
 }
 
-// memo is that of the first call that has one.
-func (tx *TempoTx) memo() ([32]byte, bool) {
+// memo is that of the first call that transfers token with one, zero where none
+// does.
+func (tx *TempoTx) memo(token payment.Address) [32]byte {
 	for _, c := range tx.Calls {
-		if t, ok := c.transfer(); ok && t.HasMemo {
-			return t.Memo, true
+		if t, ok := c.transfer(); ok && t.HasMemo && t.Token == token {
+			return t.Memo
 		}
 	}
-	return [32]byte{}, false
+	return [32]byte{}
 }
 
 // String tells everything but the signature.
