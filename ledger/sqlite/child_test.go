@@ -146,6 +146,12 @@ func (c child) run() error {
 		}
 		fmt.Println(e.ID) // "signed"
 		die()
+	case "lane and die":
+		armed = true
+		_, _, err := s.Reserve(context.Background(), onLane(time.Now(), 2, 1))
+		return errors.Join(errors.New("it lives"), err)
+	case "lanes":
+		return c.lanes(s)
 	case "race":
 		return c.race(s)
 	case "pay":
@@ -185,6 +191,47 @@ func (c child) race(s *Store) error {
 	}
 	fmt.Println(won.Load())
 	wait() // its payments stay its own until everybody is done
+	return s.Close()
+}
+
+// lanes has its payers make five payments each on lanes of a pool of four.
+func (c child) lanes(s *Store) error {
+	wait()
+	ctx := context.Background()
+	var n atomic.Uint64
+	one := func() error {
+		for range 5 {
+			var e ledger.Entry
+			for e.State != ledger.Authorized {
+				var err error
+				if e, _, err = s.Reserve(ctx, onLane(time.Now(), uint64(os.Getpid())<<32|n.Add(1), 4)); err != nil {
+					return err
+				}
+				if e.State == ledger.Denied && e.Reasons[0].Code != ledger.CodeNoFreeLane {
+					return fmt.Errorf("the payment is denied: %v", e.Reasons)
+				}
+			}
+			for _, st := range []ledger.State{ledger.InDoubt, ledger.Settled} {
+				var err error
+				if e, err = s.Advance(ctx, ledger.Change{ID: e.ID, Version: e.Version, To: st, By: actor(st), Now: time.Now()}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	errs := make(chan error, c.Payers)
+	for range c.Payers {
+		go func() { errs <- one() }()
+	}
+	var err error
+	for range c.Payers {
+		err = errors.Join(err, <-errs)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println("done")
 	return s.Close()
 }
 

@@ -3,6 +3,11 @@
 package sqlite
 
 import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -85,4 +90,119 @@ func actor(s ledger.State) ledger.Actor {
 		return ledger.ByClient
 	}
 	return ledger.ByChain
+}
+
+// schema4 is a ledger that schema 4 was the latest of, written by the code of
+// then: payments of EVM, with a fee bound, on a lane, on a memo and without a
+// chain, seven states of each, three that a person was asked about and one that
+// was denied.
+func schema4(t *testing.T) string {
+	t.Helper()
+	in, err := os.Open("testdata/schema4.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "canopy.db")
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, z); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestMigrateEntries: what was written before fees and variants were known
+// counts and is found as it did then, and goes on as it would today.
+func TestMigrateEntries(t *testing.T) {
+	t.Parallel()
+	path := schema4(t)
+	now := time.Date(2026, 3, 4, 12, 0, 1, 0, time.UTC)
+	o := Options{Now: func() time.Time { return now }}
+	c, err := connect(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := c.pragma("user_version"); v != 4 || err != nil {
+		t.Fatalf("the fixture is of schema %d, %v", v, err)
+	}
+	if err := c.close(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path, o)
+	var sum payment.USD
+	byState := map[ledger.State][]ledger.Entry{}
+	for e, err := range s.Entries(t.Context(), ledger.Query{Oldest: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := e.Cost
+		if e.AuthorizedAt.IsZero() || e.State.Freed() {
+			want = 0
+		}
+		if e.Cost != e.Terms.Cost() || e.Spent != want || !e.SignBefore.Equal(e.ValidBefore) || e.Variants != 0 {
+			t.Errorf("%s: it costs %v and counts for %v, valid before %v and signed before %v", e.State, e.Cost, e.Spent, e.ValidBefore, e.SignBefore)
+		}
+		if g := e.Grant(); e.Permit.Slot() != "" && (!g.ValidBefore.Equal(e.ValidBefore) || !e.Permit.Deadline().Equal(e.ValidBefore)) {
+			t.Errorf("%s: a grant until %v, a permit until %v, valid before %v", e.State, g.ValidBefore, e.Permit.Deadline(), e.ValidBefore)
+		}
+		sum += e.Spent
+		byState[e.State] = append(byState[e.State], e)
+	}
+	if n := len(byState[ledger.InDoubt]); n != 10 || len(byState[ledger.Authorized]) != 0 { // their process is gone
+		t.Errorf("%d are in doubt and %d in flight, want 10 and 0", n, len(byState[ledger.Authorized]))
+	}
+	u, err := s.Use(t.Context(), plain[:2], now)
+	if err != nil || u[0].USD != sum || u[1].USD != sum || u[0].Count != 25 {
+		t.Errorf("Use: %+v, %v; want %v in 25", u, err, sum)
+	}
+	if r := verify(t, s); len(r.Problems) > 0 || r.Payments != 39 {
+		t.Errorf("%d payments, %v", r.Payments, r.Problems)
+	}
+
+	// A memo of then is taken, whatever became of its payment.
+	taken := 0
+	for _, list := range byState {
+		for _, e := range list {
+			if e.Slot.Kind != payment.SlotExpiring {
+				continue
+			}
+			taken++
+			r := request(now, 1000+uint64(taken))
+			r.Slot = e.Slot
+			if _, _, err := s.Reserve(t.Context(), r); !errors.Is(err, ledger.ErrTaken) {
+				t.Errorf("the memo of a payment that is %s: %v, want ErrTaken", e.State, err)
+			}
+		}
+	}
+	if taken != 7 {
+		t.Errorf("%d memos, want 7", taken)
+	}
+	for _, e := range byState[ledger.InDoubt] {
+		fee := e.Terms.FeeBound / 3
+		got, err := s.Advance(t.Context(), ledger.Change{ID: e.ID, Version: e.Version, To: ledger.Settled, By: ledger.ByChain, Now: now, Fee: &fee})
+		if err != nil || got.Spent != e.Cost-e.Terms.FeeBound+fee || got.Cost != e.Cost {
+			t.Errorf("settled with a fee of %v it counts for %v of %v, %v", fee, got.Spent, e.Cost, err)
+		}
+		sum += got.Spent - e.Spent
+	}
+	pay(t, s, onLane(now, 2000, 2, plain...))
+	sum += payment.Dollar
+	closing(t, s)
+	s = open(t, path, o)
+	if u, err = s.Use(t.Context(), plain[:1], now); err != nil || u[0].USD != sum {
+		t.Errorf("Use: %+v, %v; want %v", u, err, sum)
+	}
+	if r := verify(t, s); len(r.Problems) > 0 || r.Payments != 40 {
+		t.Errorf("%d payments, %v", r.Payments, r.Problems)
+	}
 }

@@ -63,6 +63,8 @@ func TestPlans(t *testing.T) {
 	tx.Pending("", s.clock.Now())
 	tx.Due(ledger.Point{}, 1)
 	tx.Counter(ledger.CounterKey{})
+	tx.Lanes("", payment.Address{})
+	tx.SlotEver("") // both looks
 	if s.w.failed != nil {
 		t.Fatal(s.w.failed)
 	}

@@ -184,10 +184,12 @@ func (t *tx) verifyLanes(v *ledger.Verification) error {
 				return nil
 			}
 			l := ledger.Lane{Chain: payment.ChainID(chain), Nonce: uint64(nonce), Payment: payment.ID(id)}
-			if copy(l.From[:], account) != len(account) || copy(l.Key[:], key) != len(key) || nonce < 0 {
+			if len(account) != len(l.From) || len(key) != len(l.Key) || nonce < 0 {
 				v.Problem("a lane of payment %s has a name that is none", id)
 				return nil
 			}
+			copy(l.From[:], account)
+			copy(l.Key[:], key)
 			v.Lane(l)
 			return nil
 		})
