@@ -57,6 +57,7 @@ func (f *fakeNode) mine(s sent) {
 		f.lanes[hex.EncodeToString(s.key[:])] = s.nonce + 1
 	}
 	call := tempo.Transfer{Token: token, To: payee, Amount: payment.UnitsOf(1)}
+	elsewhere := tempo.Transfer{To: payee, Memo: [32]byte{0xbb}, HasMemo: true} // of another token
 	if len(s.moves) > 0 {
 		s.memo = s.moves[0].memo
 	}
@@ -82,7 +83,8 @@ func (f *fakeNode) mine(s sent) {
 		tx["nonceKey"], tx["type"] = "0x"+strings.Repeat("0", max(0, 1-len(key)))+key, "0x76"
 		tx["calls"] = []any{
 			map[string]any{"to": nil, "input": nil, "data": nil},
-			map[string]any{"to": payee.Lower(), "input": "0x95777d59"},
+			map[string]any{"to": token.Lower(), "input": "0x95777d59"},
+			map[string]any{"to": payee.Lower(), "input": "0x" + hex.EncodeToString(elsewhere.Call().Data)},
 			map[string]any{"to": token.Lower(), "value": "0x0", "input": "0x" + hex.EncodeToString(call.Call().Data), "data": nil},
 		}
 	}
