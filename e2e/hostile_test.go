@@ -3,12 +3,18 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -38,18 +44,23 @@ type harvest struct {
 	signature []byte
 }
 
-// call is one run of the program, as the seller sees it. Each moment is closed when it comes.
+// call is one run of the program, as the seller sees it: it came, was quoted a price, greeted the seller on a
+// new connection, sent an authorization and was answered. Each moment is closed when it comes.
 type call struct {
-	came, quoted, sent, answered chan struct{}
-	once                         [4]sync.Once
+	came, quoted, greeted, sent, answered chan struct{}
+
+	once [5]sync.Once
+	slow time.Duration // how long a greeting takes after a quote; 0 keeps the connection of the quote
 }
 
 func newCall() *call {
-	return &call{came: make(chan struct{}), quoted: make(chan struct{}), sent: make(chan struct{}), answered: make(chan struct{})}
+	return &call{
+		came: make(chan struct{}), quoted: make(chan struct{}), greeted: make(chan struct{}), sent: make(chan struct{}), answered: make(chan struct{}),
+	}
 }
 
 func (c *call) reach(moment chan struct{}) {
-	for i, m := range []chan struct{}{c.came, c.quoted, c.sent, c.answered} {
+	for i, m := range []chan struct{}{c.came, c.quoted, c.greeted, c.sent, c.answered} {
 		if m == moment {
 			c.once[i].Do(func() { close(m) })
 		}
@@ -68,20 +79,44 @@ func reached(moment chan struct{}) bool {
 // newHostile opens one. Its moods follow from the seed.
 func newHostile(t testing.TB, s *Seller, seed uint64) *hostile {
 	h := &hostile{seller: s, rand: rand.New(rand.NewPCG(seed, 1)), seen: map[common.Hash]harvest{}, call: newCall()}
-	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h.serve(w, r); err != nil {
 			t.Error(err)
 		}
 	}))
+	h.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		h.mu.Lock()
+		call := h.call
+		h.mu.Unlock()
+		if reached(call.quoted) {
+			call.reach(call.greeted)
+			time.Sleep(call.slow)
+		}
+		return nil, nil
+	}}
+	h.Config.ErrorLog = log.New(io.Discard, "", 0) // of greetings that were cut off
+	h.StartTLS()
 	t.Cleanup(h.Close)
 	return h
 }
 
+// certificate writes what makes a program trust the seller into dir, and returns the file.
+func (h *hostile) certificate(t testing.TB, dir string) string {
+	t.Helper()
+	file := filepath.Join(dir, "seller.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw}
+	if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // begin is a new run of the program.
-func (h *hostile) begin(fair bool) *call {
+func (h *hostile) begin(fair bool, slow time.Duration) *call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.call, h.fair = newCall(), fair
+	h.call.slow = slow
 	return h.call
 }
 
@@ -105,11 +140,11 @@ func (h *hostile) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer quote.Body.Close()
 	if len(header) == len(r.Header) {
-		if h.number(2) == 0 {
-			w.Header().Set("Connection", "close")
+		if call.slow > 0 {
+			quote.Header.Set("Connection", "close")
 		}
-		give(w, quote)
 		call.reach(call.quoted)
+		give(w, quote)
 		return nil
 	}
 	call.reach(call.sent)

@@ -36,9 +36,9 @@ var phaseNames = [phases]string{"before the hold", "before sending", "before the
 const (
 	killLanes   = 4 // each with a key, a ledger and a hostile seller of its own
 	laneKills   = 50
-	laneCap     = 90 // cents, as of each payment
+	laneCap     = 110 // cents, as of each payment
 	killUnits   = 10_000
-	leastKills  = 8 // in each phase
+	leastKills  = 20 // in each phase
 	recoverTime = 2 * time.Second
 )
 
@@ -85,6 +85,9 @@ func TestKill(t *testing.T) {
 			t.Errorf("%d kills fell %s, want at least %d", n, phaseNames[p], leastKills)
 		}
 	}
+	for i, l := range lanes {
+		t.Logf("lane %d: %d kills in %d runs: %v", i, l.kills, l.runs, l.fell)
+	}
 	t.Logf("%d kills in %v: %v %q; the slowest recovery took %v", kills, time.Since(start).Round(time.Second), fell, phaseNames, slowest.Round(time.Millisecond))
 
 	late := lastSecond(t, c, lanes)
@@ -126,7 +129,7 @@ type lane struct {
 	fell        [phases]int
 	slowest     time.Duration
 	whole       time.Duration // what a run takes, about
-	hold, close aim
+	close       aim
 }
 
 // aim is how long after a moment kills fall into a narrow phase, learned from where they fell.
@@ -148,9 +151,11 @@ func (a *aim) learn(early, late bool) {
 func newLane(t *testing.T, c *Chain, s *Seller, seed uint64) *lane {
 	network := fmt.Sprintf("%s[[chain]]\nid = \"base\"\nrpc = [%q]\n", allowLoopback, c.URL)
 	rules := fmt.Sprintf("[policy.default]\nmax_payment = \"$1\"\ncaps = [\"$%d.%02d / 24h\"]\nallow = [\"host:127.0.0.1\"]\n", laneCap/100, laneCap%100)
+	sh, h := newShell(t, c, rules, network, 10*laneCap*killUnits), newHostile(t, s, seed)
+	sh.env = []string{"SSL_CERT_FILE=" + h.certificate(t, sh.dir)}
 	return &lane{
-		shell: newShell(t, c, rules, network, 10*laneCap*killUnits), h: newHostile(t, s, seed), rand: rand.New(rand.NewPCG(seed, 2)),
-		whole: 400 * time.Millisecond, hold: aim{time.Millisecond}, close: aim{3 * time.Millisecond},
+		shell: sh, h: h, rand: rand.New(rand.NewPCG(seed, 2)),
+		whole: 400 * time.Millisecond, close: aim{3 * time.Millisecond},
 	}
 }
 
@@ -158,11 +163,45 @@ func (l *lane) fetch() []string {
 	return []string{"fetch", "-s", "-o", os.DevNull, "--key", fmt.Sprint("key-", l.runs), fmt.Sprintf("%s/cent?%d", l.h.URL, l.runs)}
 }
 
-// kill starts a purchase and kills it at a moment of the seller's choice and ours. Where it ended before, no
-// kill is counted.
+// shot is when a kill falls: in a phase, or anywhere.
+type shot struct {
+	phase int           // -1 for anywhere
+	delay time.Duration // after the moment with which the phase begins
+	slow  time.Duration // of the seller's greeting, which is between the hold and the sending
+}
+
+// take aims one kill of three at no phase, and the others where the fewest fell.
+func (l *lane) take() shot {
+	within := func(d time.Duration) time.Duration { return time.Duration(l.rand.Int64N(int64(d))) }
+	s := shot{phase: -1, delay: within(l.whole), slow: within(2) * 20 * time.Millisecond}
+	if l.rand.IntN(3) == 0 {
+		return s
+	}
+	for p, n := range l.fell {
+		if s.phase < 0 || n < l.fell[s.phase] {
+			s.phase = p
+		}
+	}
+	switch s.phase {
+	case beforeHold:
+		s.delay = within(l.whole / 2)
+	case beforeSending:
+		s.slow = 20 * time.Millisecond
+		s.delay = within(s.slow)
+	case beforeOutcome:
+		s.delay = within(60 * time.Millisecond)
+	case afterOutcome:
+		s.delay = l.close.pick(l.rand)
+	}
+	return s
+}
+
+// kill starts a purchase and kills it. Where it ended before, no kill is counted.
 func (l *lane) kill(t *testing.T) {
 	l.runs++
-	call := l.h.begin(false)
+	shot := l.take()
+	call := l.h.begin(false, shot.slow)
+	moment := map[int]chan struct{}{beforeSending: call.greeted, beforeOutcome: call.sent, afterOutcome: call.answered}[shot.phase]
 	cmd := l.command(l.fetch()...)
 	begun := time.Now()
 	if err := cmd.Start(); err != nil {
@@ -170,39 +209,16 @@ func (l *lane) kill(t *testing.T) {
 	}
 	ended := make(chan struct{})
 	var killer sync.WaitGroup
-	from, delay, target := (chan struct{})(nil), time.Duration(0), -1
-	if l.rand.IntN(3) == 0 { // anywhere
-		delay = time.Duration(l.rand.Int64N(int64(l.whole)))
-	} else { // where fewest fell
-		for p, n := range l.fell {
-			if target < 0 || n < l.fell[target] {
-				target = p
-			}
-		}
-		switch target {
-		case beforeHold:
-			delay = time.Duration(l.rand.Int64N(int64(l.whole / 2)))
-		case beforeSending:
-			from, delay = call.quoted, l.hold.pick(l.rand)
-		case beforeOutcome:
-			from, delay = call.sent, time.Duration(l.rand.Int64N(int64(60*time.Millisecond)))
-		case afterOutcome:
-			from, delay = call.answered, l.close.pick(l.rand)
-		}
-	}
 	killer.Go(func() {
-		if from != nil {
+		if moment != nil {
 			select {
-			case <-from:
+			case <-moment:
 			case <-ended:
 				return
 			}
 		}
-		if target == beforeSending {
-			l.written(ended)
-		}
 		select {
-		case <-time.After(delay):
+		case <-time.After(shot.delay):
 			cmd.Process.Kill() // it may have ended
 		case <-ended:
 		}
@@ -217,7 +233,7 @@ func (l *lane) kill(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != 0 && code != 5 && code != 6 {
 			t.Errorf("run %d ended with %d", l.runs, code)
 		}
-		if target == afterOutcome {
+		if shot.phase == afterOutcome {
 			l.close.learn(false, true)
 		}
 		return
@@ -226,25 +242,8 @@ func (l *lane) kill(t *testing.T) {
 	l.recover(t)
 	phase := l.look(t, reached(call.sent))
 	l.fell[phase]++
-	switch target {
-	case beforeSending:
-		l.hold.learn(phase < target, phase > target)
-	case afterOutcome:
-		l.close.learn(phase < target, false)
-	}
-}
-
-// written waits until the ledger's log grows, which the commit of the hold makes it.
-func (l *lane) written(ended chan struct{}) {
-	size := func() int64 {
-		st, err := os.Stat(filepath.Join(l.dir, "canopy.db-wal"))
-		if err != nil {
-			return 0
-		}
-		return st.Size()
-	}
-	for was := size(); size() <= was && !reached(ended); {
-		time.Sleep(50 * time.Microsecond)
+	if shot.phase == afterOutcome {
+		l.close.learn(phase < shot.phase, false)
 	}
 }
 
@@ -253,7 +252,7 @@ func (l *lane) written(ended chan struct{}) {
 func (l *lane) recover(t *testing.T) {
 	args, came := []string{"reconcile"}, make(chan struct{})
 	if l.kills%2 == 0 {
-		args, came = l.fetch(), l.h.begin(true).came
+		args, came = l.fetch(), l.h.begin(true, 0).came
 	}
 	begun, took := time.Now(), make(chan time.Duration, 1)
 	over := make(chan struct{})
@@ -331,7 +330,7 @@ func (l *lane) fill(t *testing.T) {
 	l.h.mu.Unlock()
 	for !t.Failed() {
 		l.runs++
-		l.h.begin(false)
+		l.h.begin(false, 0)
 		r := l.exec(t, 0, l.fetch()...)
 		if r.code == 4 {
 			r.has(t, "Spend cap exceeded")

@@ -40,6 +40,7 @@ type shell struct {
 	payer Account
 	chain *Chain
 	path  string
+	env   []string // of its own, such as NAME=value
 }
 
 // newShell writes canopy.toml, as a person would, around the policy and the network table.
@@ -80,10 +81,10 @@ func (sh *shell) run(t testing.TB, code int, args ...string) ran {
 func (sh *shell) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(sh.path, args...)
 	cmd.Dir = sh.dir
-	cmd.Env = []string{
+	cmd.Env = append([]string{
 		"CANOPY_KEY=" + sh.payer.HexKey(), "HOME=" + sh.dir, "XDG_STATE_HOME=" + filepath.Join(sh.dir, "state"),
 		"PATH=" + os.Getenv("PATH"), "USER=ana",
-	}
+	}, sh.env...)
 	return cmd
 }
 
