@@ -63,9 +63,9 @@ func (a *app) printEntry(e ledger.Entry, events []ledger.Event, ruling string) {
 	t := e.Terms
 	a.fields(
 		"payment", string(e.ID), "state", e.State.String(), "agent", e.Agent, "for", what(t), "purpose", e.Purpose, "key", e.Key,
-		"cost", e.Cost.String(), "amount", amount(t), "fee bound", feeBound(t), "pays to", payees(t), "from", e.Payer.String(),
+		"cost", e.Cost.String(), "counts", counts(e), "amount", amount(t), "fee bound", feeBound(t), "pays to", payees(t), "from", e.Payer.String(),
 		"by", joined(t.Rail, t.Scheme), "chain", t.Asset.Chain.Name(), "token", t.Asset.Address.String(), "terms", e.TermsHash.String(),
-		"policy", e.Policy.String(), "approval", string(e.ApprovalID), "slot", e.Slot.String(),
+		"policy", e.Policy.String(), "approval", string(e.ApprovalID), "slot", e.Slot.String(), "realm", show(e.Realm, 200),
 	)
 	for _, c := range a.story(e, events, ruling) {
 		a.printf("\n%s\n", c.title)
@@ -79,6 +79,14 @@ func (a *app) printEntry(e ledger.Entry, events []ledger.Event, ruling string) {
 		rows[i] = []string{strconv.FormatInt(ev.Seq, 10), ev.At.Local().Format("2006-01-02 15:04:05.000"), ev.From.String() + " -> " + ev.To.String(), ev.By.String(), ev.Hash.String()[:16]}
 	}
 	a.table([]string{"#", "AT", "MOVE", "BY", "HASH"}, rows)
+}
+
+// counts is what counts of e in the caps, where that is not its cost.
+func counts(e ledger.Entry) string {
+	if e.AuthorizedAt.IsZero() || e.Spent == e.Cost {
+		return ""
+	}
+	return e.Spent.String()
 }
 
 // cameBack are the names and values of what the seller said of e.

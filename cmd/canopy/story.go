@@ -61,6 +61,15 @@ func signed(e ledger.Entry) []string {
 			moment(e.AuthorizedAt), amount(e.Terms), e.Terms.Asset.Chain.Name(), payees(e.Terms), e.Payer),
 		fmt.Sprintf("What was signed can move money once, and not after %s.", moment(e.ValidBefore)),
 	}
+	if e.Slot.Kind == payment.SlotProof {
+		out[1] = fmt.Sprintf("It is a proof that the account is ours, and moves nothing. It counts as one payment, until %s.", moment(e.ValidBefore))
+	}
+	if e.Variants > 0 {
+		out = append(out, fmt.Sprintf("It was signed for a new challenge %s, for the same terms and in the same lane: one of them at most moves money.", times(e.Variants)))
+	}
+	if e.Realm != "" && e.Realm != e.Host {
+		out = append(out, fmt.Sprintf("The seller calls itself %q. The policy went by the host that was asked, %s.", show(e.Realm, 200), show(e.Host, 200)))
+	}
 	if e.Sends == 0 {
 		return append(out, "It is not recorded that it was sent.")
 	}
@@ -69,7 +78,10 @@ func signed(e ledger.Entry) []string {
 
 // seller is who was sent what was signed.
 func seller(e ledger.Entry) string {
-	if e.Terms.IsTransfer() {
+	switch {
+	case e.Terms.IsTransfer() && e.Slot.Kind == payment.SlotLane:
+		return "The node"
+	case e.Terms.IsTransfer():
 		return "The facilitator"
 	}
 	return "The seller"
@@ -139,18 +151,35 @@ func chainSaid(e ledger.Entry, events []ledger.Event) []string {
 		if !e.SpentAt.IsZero() {
 			out += " It moved on " + moment(e.SpentAt) + "."
 		}
+		if e.Spent != e.Cost {
+			out += fmt.Sprintf(" With the fee it cost %s, of the %s that were set aside.", e.Spent, e.Cost)
+		}
 		return []string{out + who}
 	case ledger.ExpiredUnused:
 		return []string{when + ": what was signed was never used, and can never be used any more. The money is free again." + who}
 	case ledger.Cancelled:
+		if e.Slot.Kind == payment.SlotLane {
+			return []string{fmt.Sprintf("%s: the transaction %s is there and failed. It moved nothing, and its fee of %s was spent.", when, show(e.Receipt.TxHash, 100), e.Spent) + who}
+		}
 		return []string{when + ": our authorization was used up by a cancellation. The money is free again." + who}
 	case ledger.NeedsOperator:
 		return []string{when + ": our authorization was used, and moved something else than was agreed. Every agent was frozen."}
+	}
+	if e.Slot.Kind == payment.SlotProof {
+		return []string{"There is nothing to ask it: a proof is on no chain."}
 	}
 	if e.Watched {
 		return []string{"Nothing final yet."}
 	}
 	return []string{"It was not asked: no [[chain]] named an rpc for it when the payment was made."}
+}
+
+// finality tells how long it takes, where that is known.
+func finality(e ledger.Entry) string {
+	if e.Slot.Chain == payment.Base {
+		return " On Base that takes about 20 minutes."
+	}
+	return ""
 }
 
 // whatNext tells what will happen to e, and when.
@@ -179,7 +208,7 @@ func (a *app) whatNext(e ledger.Entry) string {
 		case e.Watched && !dead:
 			return fmt.Sprintf("%s stays held. Until %s it can still move, and %s. Then canopy reconcile asks the chain.", held, moment(e.ValidBefore), again)
 		case e.Watched:
-			return fmt.Sprintf("%s stays held until the chain is final past %s: then canopy reconcile settles it or gives the money back. On Base that takes about 20 minutes.", held, moment(e.ValidBefore))
+			return fmt.Sprintf("%s stays held until the chain is final past %s: then canopy reconcile settles it or gives the money back.%s", held, moment(e.ValidBefore), finality(e))
 		case !dead:
 			return fmt.Sprintf("It can still be settled until %s; until then %s. Afterwards %s counts as spent, unless an operator knows better, and says so then: %s", moment(e.ValidBefore), again, held, resolve)
 		}
@@ -188,6 +217,10 @@ func (a *app) whatNext(e ledger.Entry) string {
 		return held + " stays held until an operator decides: " + resolve + ". Then " + a.command(`unfreeze --all --reason "it is explained"`)
 	case ledger.Settled:
 		return "Nothing: it is settled."
+	case ledger.Cancelled:
+		if e.Spent > 0 {
+			return fmt.Sprintf("Nothing: it ended, and only its fee of %s counts.", e.Spent)
+		}
 	}
 	return "Nothing: it ended without money."
 }

@@ -90,7 +90,9 @@ type LedgerEntry struct {
 	Agent         string              `json:"agent"`
 	State         string              `json:"state"`
 	CostUSD       payment.USD         `json:"costUsd"`
+	SpentUSD      payment.USD         `json:"spentUsd"` // what counts in the caps
 	Host          *string             `json:"host"`
+	Realm         *string             `json:"realm"` // as the seller calls itself
 	Purpose       *string             `json:"purpose"`
 	Key           *string             `json:"key"`
 	ApprovalID    *payment.ApprovalID `json:"approvalId"`
@@ -110,8 +112,8 @@ type LedgerEntry struct {
 // LedgerEntryOf is the shape of e.
 func LedgerEntryOf(e ledger.Entry) LedgerEntry {
 	return LedgerEntry{
-		TransactionID: e.ID, Agent: e.Agent, State: e.State.String(), CostUSD: e.Cost,
-		Host: orNull(e.Host), Purpose: said(e.Purpose, maxText), Key: orNull(e.Key), ApprovalID: orNull(e.ApprovalID),
+		TransactionID: e.ID, Agent: e.Agent, State: e.State.String(), CostUSD: e.Cost, SpentUSD: e.Spent,
+		Host: orNull(e.Host), Realm: said(e.Realm, maxText), Purpose: said(e.Purpose, maxText), Key: orNull(e.Key), ApprovalID: orNull(e.ApprovalID),
 		CreatedAt: at(e.CreatedAt), AuthorizedAt: at(e.AuthorizedAt), ValidBefore: at(e.ValidBefore), OutcomeAt: at(e.OutcomeAt), SpentAt: at(e.SpentAt),
 		TxHash: said(e.Receipt.TxHash, 100), HTTPStatus: orNull(e.HTTP), Delivered: e.Delivered, Assumed: e.Assumed,
 		Terms: termsOf(e.Terms, e.TermsHash), Reasons: reasonsOf(e.Reasons),
