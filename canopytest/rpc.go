@@ -1,13 +1,14 @@
 package canopytest
 
 import (
+	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,8 +17,8 @@ import (
 )
 
 // Node is an http.Handler that answers JSON-RPC questions about a Chain, as far
-// as Canopy asks them: for programs that read chains by URL. It is safe for
-// concurrent use.
+// as Canopy and the sellers that it pays ask them: for programs that read chains
+// by URL, and send to them. It is safe for concurrent use.
 type Node struct{ chain *Chain }
 
 // NewNode returns a node of chain.
@@ -56,9 +57,9 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := make([]object, len(batch))
 	for i, c := range batch {
 		out[i] = object{{"jsonrpc", "2.0"}, {"id", c.ID}}
-		result, err := n.answer(c)
+		result, err := n.answer(r.Context(), c)
 		if err != nil {
-			out[i] = append(out[i], field{"error", object{{"code", -32000}, {"message", err.Error()}}})
+			out[i] = append(out[i], field{"error", rpcErrorOf(err)})
 		} else {
 			out[i] = append(out[i], field{"result", result})
 		}
@@ -71,42 +72,116 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(mustJSON(out))
 }
 
-func (n *Node) answer(c rpcCall) (any, error) {
+// rpcError is what a node says in place of a result.
+type rpcError struct {
+	code    int
+	message string
+	data    string
+}
+
+func (e *rpcError) Error() string { return e.message }
+
+// The codes of errors.
+const (
+	rpcNoMethod = -32601
+	rpcParams   = -32602
+	rpcInternal = -32603
+	rpcRejected = -32003
+	rpcReverted = 3
+)
+
+func rpcErrorOf(err error) object {
+	var e *rpcError
+	if !errors.As(err, &e) {
+		e = &rpcError{code: -32000, message: err.Error()}
+	}
+	out := object{{"code", e.code}, {"message", e.message}}
+	if e.data != "" {
+		out = append(out, field{"data", e.data})
+	}
+	return out
+}
+
+// absent is the result of a question about what is not there.
+var absent = json.RawMessage("null")
+
+func (n *Node) answer(ctx context.Context, c rpcCall) (any, error) {
+	if c.Method == "eth_sendRawTransactionSync" && len(c.Params) > 0 {
+		return n.sendSync(ctx, c.Params[0])
+	}
 	n.chain.mu.Lock()
 	defer n.chain.mu.Unlock()
 	if n.chain.down != nil {
 		return nil, n.chain.down
 	}
 	n.chain.catchUp()
-	switch {
-	case c.Method == "eth_chainId":
+	if answer, ok := nodeMethods[c.Method]; ok && len(c.Params) >= answer.params {
+		return answer.f(n, c.Params)
+	}
+	return nil, &rpcError{code: rpcNoMethod, message: fmt.Sprintf("the method %s is not known", c.Method)}
+}
+
+// nodeMethods are the methods that need the chain as it stands, and how many
+// parameters they have at least.
+var nodeMethods = map[string]struct {
+	params int
+	f      func(*Node, []json.RawMessage) (any, error)
+}{
+	"eth_chainId": {0, func(n *Node, _ []json.RawMessage) (any, error) {
 		number, _ := n.chain.id.Number()
 		return quantity(number), nil
-	case c.Method == "eth_blockNumber":
-		return quantity(n.chain.head().Number), nil
-	case c.Method == "eth_getBlockByNumber" && len(c.Params) > 0:
-		at, err := n.block(c.Params[0])
+	}},
+	"net_version": {0, func(n *Node, _ []json.RawMessage) (any, error) {
+		number, _ := n.chain.id.Number()
+		return strconv.FormatUint(number, 10), nil
+	}},
+	"eth_blockNumber": {0, func(n *Node, _ []json.RawMessage) (any, error) { return quantity(n.chain.head().Number), nil }},
+	"eth_getBlockByNumber": {1, func(n *Node, p []json.RawMessage) (any, error) {
+		at, err := n.block(p[0])
 		if err != nil {
 			return nil, err
 		}
-		b := n.chain.blocks[at]
-		return object{
-			{"number", quantity(b.Number)}, {"hash", b.Hash}, {"timestamp", quantity(uint64(b.Time.Unix()))}, {"transactions", append([]string{}, b.Txs...)},
-		}, nil
-	case c.Method == "eth_call" && len(c.Params) > 1:
-		return n.call(c.Params)
-	case c.Method == "eth_getLogs" && len(c.Params) > 0:
-		return n.logs(c.Params[0])
+		return n.blockObject(n.chain.blocks[at]), nil
+	}},
+	"eth_call":                  {1, (*Node).call},
+	"eth_getLogs":               {1, (*Node).logs},
+	"eth_getTransactionReceipt": {1, (*Node).receipt},
+	"eth_getTransactionByHash":  {1, (*Node).transaction},
+	"eth_getTransactionCount":   {1, (*Node).count},
+	"eth_sendRawTransaction":    {1, (*Node).send},
+	"eth_maxPriorityFeePerGas":  {0, func(*Node, []json.RawMessage) (any, error) { return quantity(1_000_000_000), nil }},
+	"eth_gasPrice": {0, func(n *Node, _ []json.RawMessage) (any, error) {
+		return quantity(n.chain.tempo.rules.BaseFee + 1_000_000_000), nil
+	}},
+	"eth_estimateGas": {1, func(n *Node, _ []json.RawMessage) (any, error) {
+		if n.chain.tempo.rules.T0 {
+			return quantity(gasShortNew + gasShortPayee), nil
+		}
+		return quantity(1_021_601), nil // it does not look at the calls
+	}},
+	"eth_getCode":    {1, func(*Node, []json.RawMessage) (any, error) { return "0x", nil }},
+	"eth_getBalance": {1, func(*Node, []json.RawMessage) (any, error) { return "0x0", nil }},
+}
+
+// blockObject is b as nodes tell it.
+func (n *Node) blockObject(b Block) object {
+	out := object{
+		{"number", quantity(b.Number)}, {"hash", b.Hash}, {"timestamp", quantity(uint64(b.Time.Unix()))}, {"transactions", append([]string{}, b.Txs...)},
 	}
-	return nil, fmt.Errorf("the method %s is not known", c.Method)
+	if n.chain.tempo.on {
+		out = append(out, field{"baseFeePerGas", quantity(n.chain.tempo.rules.BaseFee)}, field{"gasLimit", quantity(500_000_000)})
+	}
+	return out
 }
 
 // block is the number that a tag or a quantity names.
 func (n *Node) block(raw json.RawMessage) (uint64, error) {
 	last := uint64(len(n.chain.blocks) - 1)
 	switch s := textOf(raw); s {
-	case "latest":
+	case "latest", "pending", "":
 		return last, nil
+	case "earliest":
+		return 0, nil
 	case "finalized", "safe":
 		return uint64(n.chain.final()), nil
 	default:
@@ -123,103 +198,9 @@ func textOf(raw json.RawMessage) string {
 	return s
 }
 
-// call answers balanceOf and authorizationState.
-func (n *Node) call(params []json.RawMessage) (any, error) {
-	var q struct{ To, Data string }
-	if err := json.Unmarshal(params[0], &q); err != nil {
-		return nil, err
-	}
-	token, err := payment.ParseAddressLoose(q.To)
-	if err != nil {
-		return nil, err
-	}
-	input, err := hex.DecodeString(strings.TrimPrefix(q.Data, "0x"))
-	if err != nil {
-		return nil, err
-	}
-	at, err := n.block(params[1])
-	if err != nil {
-		return nil, err
-	}
-	if _, known := n.chain.assets.Lookup(n.chain.id, token); !known {
-		return "0x", nil // no contract there
-	}
-	var word [32]byte
-	switch {
-	case len(input) == 36 && [4]byte(input) == selector("balanceOf(address)"):
-		word = n.chain.balances[holding{token, payment.Address(input[16:36])}].Bytes()
-	case len(input) == 68 && [4]byte(input) == selector("authorizationState(address,bytes32)"):
-		if u, ok := n.chain.used[slot{token, payment.Address(input[16:36]), [32]byte(input[36:])}]; ok && u.block <= at {
-			word[31] = 1
-		}
-	default:
-		return nil, fmt.Errorf("execution reverted")
-	}
-	return "0x" + hex.EncodeToString(word[:]), nil
-}
-
 func selector(signature string) [4]byte {
 	h := keccak.Sum256([]byte(signature))
 	return [4]byte(h[:4])
-}
-
-// logs answers with the uses of authorizations and the transfers, as far as the
-// first topic of the question names them, of one account, which is the second.
-func (n *Node) logs(raw json.RawMessage) (any, error) {
-	var q struct {
-		Address, FromBlock, ToBlock string
-		Topics                      []json.RawMessage
-	}
-	if err := json.Unmarshal(raw, &q); err != nil {
-		return nil, err
-	}
-	token, err := payment.ParseAddressLoose(q.Address)
-	if err != nil {
-		return nil, err
-	}
-	first, err1 := strconv.ParseUint(strings.TrimPrefix(q.FromBlock, "0x"), 16, 64)
-	last, err2 := strconv.ParseUint(strings.TrimPrefix(q.ToBlock, "0x"), 16, 64)
-	if err1 != nil || err2 != nil || len(q.Topics) < 2 {
-		return nil, fmt.Errorf("a question of another form")
-	}
-	account := textOf(q.Topics[1])
-	events := eventsOf(q.Topics[0])
-	out := []object{}
-	add := func(b Block, tx string, index int, data []byte, topics ...string) {
-		if b.Number < first || b.Number > last || topics[1] != account || !slices.Contains(events, topics[0]) {
-			return
-		}
-		out = append(out, object{
-			{"address", token.Lower()}, {"topics", topics}, {"data", "0x" + hex.EncodeToString(data)}, {"blockNumber", quantity(b.Number)},
-			{"transactionHash", tx}, {"logIndex", quantity(uint64(index))}, {"removed", false}, {"blockTimestamp", quantity(uint64(b.Time.Unix()))},
-		})
-	}
-	for i, u := range n.chain.uses {
-		if u.Token != token {
-			continue
-		}
-		event := "AuthorizationUsed(address,bytes32)"
-		if u.Canceled {
-			event = "AuthorizationCanceled(address,bytes32)"
-		}
-		add(u.Block, u.TxHash, 2*i, nil, topicOf(event), wordOf(u.From), "0x"+hex.EncodeToString(u.Nonce[:]))
-		for _, t := range n.chain.transfers {
-			if t.TxHash == u.TxHash && t.Token == u.Token {
-				amount := t.Value.Bytes()
-				add(t.Block, t.TxHash, 2*i+1, amount[:], topicOf("Transfer(address,address,uint256)"), wordOf(t.From), wordOf(t.To))
-			}
-		}
-	}
-	return out, nil
-}
-
-// eventsOf reads one topic, or a list of them.
-func eventsOf(raw json.RawMessage) []string {
-	var out []string
-	if json.Unmarshal(raw, &out) != nil {
-		out = []string{textOf(raw)}
-	}
-	return out
 }
 
 func quantity(n uint64) string { return "0x" + strconv.FormatUint(n, 16) }

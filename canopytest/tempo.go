@@ -25,14 +25,16 @@ type TempoRules struct {
 
 // TempoUse is one mined transaction of Tempo.
 type TempoUse struct {
-	Tx     *TempoTx
-	TxHash string
-	Block  Block
-	Failed bool // it moved nothing but its fee
-	Fee    payment.Units
-	Token  payment.Address // that the fee was paid in
-	GasUsed,
+	Tx       *TempoTx
+	TxHash   string
+	Block    Block
+	Failed   bool // it moved nothing but its fee
+	Fee      payment.Units
+	Token    payment.Address // that the fee was paid in
+	GasUsed  uint64
 	GasPrice uint64
+
+	expiring bool // its nonce was no lane's
 }
 
 // What nodes of Tempo answer to a transaction that they do not take. Nothing
@@ -421,6 +423,7 @@ func (c *Chain) applyTempo(tx *transaction) error {
 	}
 	c.tempo.uses = append(c.tempo.uses, TempoUse{
 		Tx: t, TxHash: tx.hash, Block: c.stamp(), Failed: err != nil, Fee: fee, Token: token, GasUsed: used, GasPrice: price,
+		expiring: c.expiring(t),
 	})
 	return err
 }
