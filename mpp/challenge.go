@@ -1,7 +1,6 @@
 package mpp
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -225,40 +224,6 @@ func (c *challenge) echo() ([]byte, skip) {
 		return nil, skipped("echo_too_large", "the seller wants more than 16 KiB echoed")
 	}
 	return b, skip{}
-}
-
-// readEcho reads what echo wrote, or another writer of the same, and holds it
-// against the same rules as a header.
-func readEcho(v jsonscan.Value) (challenge, error) {
-	var c challenge
-	given := [fields]bool{}
-	err := v.Object(func(key string, val jsonscan.Value) error {
-		f := slices.Index(fieldNames[:], key)
-		if f < 0 {
-			return skipped("unknown_member", key)
-		}
-		s, err := val.String()
-		if err != nil {
-			return skipped("wrong_type", key)
-		}
-		if hasControl(s) {
-			return skipped("control_character", key)
-		}
-		given[f] = true
-		if why := c.set(f, s); why != (skip{}) {
-			return why
-		}
-		return nil
-	})
-	if err != nil {
-		return challenge{}, err
-	}
-	for f := range fieldRequest + 1 {
-		if !given[f] {
-			return challenge{}, skipped("missing_parameter", fieldNames[f])
-		}
-	}
-	return c, nil
 }
 
 // hasControl reports whether s has a control character of ASCII.
