@@ -266,7 +266,7 @@ func (w *world) uses() []payment.Settlement {
 		}
 		out = append(out, s)
 	}
-	return out
+	return append(out, w.tempoUses()...)
 }
 
 // audited is a store whose every commit is checked.
@@ -406,7 +406,9 @@ func (w *world) dieAt(c *canopy.Config, at moment) {
 	w.life = &life{dies: at}
 	own := w.life
 	c.Store = mortalStore{c.Store.(powers), w, own}
-	paid := func(r *http.Request) bool { return r.Header.Get("PAYMENT-SIGNATURE")+r.Header.Get("X-PAYMENT") != "" }
+	paid := func(r *http.Request) bool {
+		return r.Header.Get("PAYMENT-SIGNATURE")+r.Header.Get("X-PAYMENT")+r.Header.Get("Authorization") != ""
+	}
 	w.wire.Before = func(r *http.Request) error {
 		if !paid(r) {
 			return own.at(w, "")

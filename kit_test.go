@@ -51,6 +51,7 @@ type world struct {
 	logs   *safeBuffer
 	client *canopy.Client
 	skew   time.Duration // for a client whose clock is not the ledger's
+	others []*canopytest.Chain
 
 	// Of a fault that is played (fault_kit_test.go).
 	cfg      canopy.Config
@@ -67,6 +68,7 @@ type world struct {
 // setup is what a test may change of a world; zero fields are the defaults.
 type setup struct {
 	policy string
+	id     payment.ChainID                             // of the chain
 	bend   func(*world, payment.Signer) payment.Signer // the client's signer, made of an honest one
 	open   func(*world) ledger.Store
 	store  func(ledger.Store) ledger.Store
@@ -79,7 +81,7 @@ type setup struct {
 func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
 	w := &world{t: t, clock: canopytest.NewClock(), net: canopytest.NewNetwork(), logs: &safeBuffer{}}
-	w.chain = canopytest.NewChain(canopytest.ChainConfig{Clock: w.clock, Finality: s.final})
+	w.chain = canopytest.NewChain(canopytest.ChainConfig{ID: s.id, Clock: w.clock, Finality: s.final})
 	key, err := signer.FromHex(testKey)
 	must(t, err)
 	var bent payment.Signer = key.WithNow(w.clock.Now)
@@ -190,7 +192,7 @@ func (w *world) read(resp *http.Response, err error) got {
 	must(w.t, err)
 	paid, ok := canopy.PaymentOf(resp)
 	for r := resp; r != nil && r.Request != nil; r = r.Request.Response {
-		if h := r.Request.Header; h.Get("PAYMENT-SIGNATURE")+h.Get("X-PAYMENT") != "" {
+		if h := r.Request.Header; h.Get("PAYMENT-SIGNATURE")+h.Get("X-PAYMENT")+h.Get("Payment-Authorization") != "" || strings.HasPrefix(h.Get("Authorization"), "Payment ") {
 			w.t.Errorf("the credential can be reached from the response to %s", r.Request.URL)
 		}
 	}
@@ -201,7 +203,7 @@ func (w *world) read(resp *http.Response, err error) got {
 func (w *world) bought(g got) got {
 	w.t.Helper()
 	if g.err != nil || g.StatusCode != 200 || !g.cost || g.paid.State != ledger.Claimed {
-		w.t.Fatalf("want a purchase, got %+v", g)
+		w.t.Fatalf("want a purchase, got %+v, error %v", g, g.err)
 	}
 	return g
 }
