@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -191,6 +192,7 @@ func (t *memoryTx) Insert(e *Entry, ev *Event) error {
 		return ErrTaken
 	}
 	r := t.shelf.row(e, ev)
+	r.n = uint32(len(t.order))
 	t.entries[e.ID] = r
 	t.order = append(t.order, r)
 	t.index(r, nil, e)
@@ -253,7 +255,9 @@ func (t *memoryTx) index(r *row, was, is *Entry) {
 	_, after := is.AnswersUntil()
 	switch {
 	case after && !before:
-		t.equal[call] = append(t.equal[call], r)
+		rows := t.equal[call]
+		i, _ := slices.BinarySearchFunc(rows, r.n, func(o *row, n uint32) int { return cmp.Compare(o.n, n) })
+		t.equal[call] = slices.Insert(rows, i, r)
 	case before && !after:
 		t.remove(call, r)
 	}

@@ -16,6 +16,7 @@ type row struct {
 
 	payee [1]payment.Address // what payees is in, where it is one
 	place [2]uint32          // in the sets that the row is in
+	n     uint32             // in the order of first commits
 }
 
 // events are copies of r's, oldest first.

@@ -295,3 +295,12 @@ func testSharedKeys(w *world) {
 	w.join(w.fetch(path("/old"), key("o")), doubt.ID, ledger.JoinKey)
 	w.verify()
 }
+
+// testGuardNewest is answered by the newest of equal payments in doubt, in
+// whatever order their outcomes came.
+func testGuardNewest(w *world) {
+	older, newer := w.allow(w.fetch(key("one"))), w.allow(w.fetch(key("two")))
+	w.move(newer, ledger.InDoubt, ledger.ByClient)
+	w.move(older, ledger.InDoubt, ledger.ByClient)
+	w.join(w.fetch(), newer.ID, ledger.JoinGuard)
+}

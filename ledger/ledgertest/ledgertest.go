@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"KeyRace", testKeyRace},
 		{"EqualCalls", testEqualCalls},
 		{"Guard", testGuard},
+		{"GuardNewest", testGuardNewest},
 		{"RetryStorm", testRetryStorm},
 		{"DuplicateTransfer", testDuplicateTransfer},
 		{"Approval", testApproval},

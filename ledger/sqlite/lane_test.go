@@ -146,3 +146,26 @@ func TestLaneEdits(t *testing.T) {
 		})
 	}
 }
+
+// TestLaneRetired: lanes that are never used again do not pile up.
+func TestLaneRetired(t *testing.T) {
+	s := open(t, newPath(t), Options{})
+	for n := range uint64(10) {
+		e := pay(t, s, onLane(time.Now(), n, 2))
+		for _, st := range []ledger.State{ledger.InDoubt, ledger.ExpiredUnused} {
+			var err error
+			c := ledger.Change{ID: e.ID, Version: e.Version, To: st, By: actor(st), Now: time.Now(), Assumed: st == ledger.ExpiredUnused}
+			if e, err = s.Advance(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var rows int64
+	err := s.read(t.Context(), func(x *tx) error {
+		_, err := x.c.first(`SELECT count(*) FROM lanes`, nil, &rows)
+		return err
+	})
+	if err != nil || rows != 1 {
+		t.Errorf("%d lanes are kept, %v; want the last", rows, err)
+	}
+}
