@@ -21,9 +21,11 @@
 // Fees are in [Chain.Spent] and not in [Chain.AssertTransfers].
 //
 // The sellers answer as the reference servers were measured to: x402 version 2
-// as @x402/express 2.27 and version 1 as x402-express 1.2, down to the error
-// codes, the headers and the mistakes. They are written from the protocol and
-// share no code with Canopy's own rail, so that each checks the other.
+// as @x402/express 2.27 and version 1 as x402-express 1.2, and MPP as mppx 0.11,
+// down to the error codes, the headers and the mistakes. They are written from
+// the protocols and share no code with Canopy's own rails, so that each checks
+// the other. [SellerConfig] says which [Protocol] a seller has; X402|MPP offers
+// both at once, on the chains of the route's terms.
 //
 // A [Plan] scripts faults by attempt:
 //
@@ -31,8 +33,12 @@
 //
 // drops the connection of the first paid request after the money moved. What a
 // seller was handed and did not settle stays in its [Harvest], which a test can
-// settle when it hurts most. [HostileTexts] and [MalformedChallenges] are
-// corpora for every field that a seller writes.
+// settle when it hurts most. [HostileTexts], [MalformedChallenges]
+// and [MalformedPaymentChallenges] are corpora for every field that a seller
+// writes.
+//
+// A [Node] is the chain by JSON-RPC, for programs that read and send by URL, and
+// for sellers of other makes: mppx runs on it, sponsored charges included.
 //
 // Times come from a [Clock] that tests move. It follows the system clock, and
 // so the fake one inside a [testing/synctest] bubble; [Network] carries HTTP

@@ -143,15 +143,6 @@ func quoteHeader(s string) string {
 	return b.String()
 }
 
-// latin1 is a header's bytes as text.
-func latin1(s string) string {
-	runes := make([]rune, len(s))
-	for i := range len(s) {
-		runes[i] = rune(s[i])
-	}
-	return string(runes)
-}
-
 // challengesMPP are those of x's terms, each with an id that no other has.
 func (x *Exchange) challengesMPP() []mppChallenge {
 	var out []mppChallenge

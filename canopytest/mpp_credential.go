@@ -21,7 +21,7 @@ type credential struct {
 	source    string
 }
 
-var errCredential = errors.New("Credential is malformed.")
+var errCredential = errors.New("canopytest: the credential is malformed")
 
 // credentials are the values of the scheme Payment in the field that the seller
 // asks for them in.

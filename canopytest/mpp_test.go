@@ -433,8 +433,13 @@ func TestChargeProof(t *testing.T) {
 	if wrong["signature"] == w.proof(a)["signature"] {
 		wrong["signature"] = wrong["signature"].(string)[:130] + "1c"
 	}
-	mixed := w.source(42431)
-	mixed = mixed[:len(mixed)-1] + string(mixed[len(mixed)-1]^0x20)
+	mixed := []byte(w.source(42431))
+	for i := len(mixed) - 1; ; i-- {
+		if mixed[i] > '9' {
+			mixed[i] ^= 0x20 // another case
+			break
+		}
+	}
 	for _, tc := range []struct {
 		name, field, source string
 		payload             map[string]any
@@ -445,6 +450,7 @@ func TestChargeProof(t *testing.T) {
 		{"no source", a.field(), "", w.proof(a), 402, "verification-failed"},
 		{"another chain", a.field(), w.source(4217), w.proof(a), 402, "verification-failed"},
 		{"another account", a.field(), "did:pkh:eip155:42431:" + payee.Lower(), w.proof(a), 402, "verification-failed"},
+		{"a wrong checksum", a.field(), string(mixed), w.proof(a), 402, "verification-failed"},
 		{"another signature", a.field(), w.source(42431), wrong, 402, "verification-failed"},
 		{"a transaction", a.field(), w.source(42431), pull(w.wallet.raw(w.memoTx(1, boundMemo(a)))), 402, "invalid-payload"},
 		{"in small letters", a.field(), strings.ToLower(w.source(42431)), w.proof(a), 200, ""},

@@ -147,8 +147,16 @@ func (x *Exchange) verifyPull() *problem {
 	if p := x.matchTransfers(moves); p != nil {
 		return p
 	}
+	used := refuse("verification-failed", "Payment verification failed: Transaction hash has already been used.")
+	final, err := x.final(tx)
+	if err != nil {
+		return broken("%v", err)
+	}
 	switch {
 	case q.sponsored && tx.Sponsored && tx.FeePayer.IsZero():
+		if x.seller.claimed(claimOf(final)) { // here before the simulation
+			return used
+		}
 		if p := x.sponsorable(tx, len(moves)); p != nil {
 			return p
 		}
@@ -158,15 +166,11 @@ func (x *Exchange) verifyPull() *problem {
 	case tx.raw[0] != 0x76 || tx.FeePayer.IsZero():
 		return refuse("verification-failed", "Payment verification failed: Invalid transaction: it asks for a sponsor.")
 	}
-	final, err := x.final(tx)
-	if err == nil {
-		err = q.chain.simulateTempo(final)
-	}
-	if err != nil {
+	if err := q.chain.simulateTempo(final); err != nil {
 		return broken("%v", err)
 	}
 	if x.seller.claimed(claimOf(final)) {
-		return refuse("verification-failed", "Payment verification failed: Transaction hash has already been used.")
+		return used
 	}
 	return nil
 }
