@@ -138,13 +138,13 @@ func (x *Exchange) verifyPull() *problem {
 	q, c := x.chosen, x.answered
 	tx, err := c.tempoTx()
 	if err != nil {
-		return refuse("verification-failed", "Payment verification failed: Invalid transaction.")
+		return broken("%v", err)
 	}
 	moves, err := tx.Transfers()
 	if err != nil || slices.ContainsFunc(moves, func(m TempoTransfer) bool { return m.Token != q.asset.Address }) {
 		return refuse("verification-failed", "Payment verification failed: Invalid transaction: unexpected call.")
 	}
-	if p := x.matchTransfers(moves); p != nil {
+	if p := x.matchTransfers(moves, "Invalid transaction: no matching payment call found"); p != nil {
 		return p
 	}
 	used := refuse("verification-failed", "Payment verification failed: Transaction hash has already been used.")
@@ -164,7 +164,7 @@ func (x *Exchange) verifyPull() *problem {
 		// Signing along with who pays for himself makes another sender of him.
 		return broken("insufficient fee token balance: have 0")
 	case tx.raw[0] != 0x76 || tx.FeePayer.IsZero():
-		return refuse("verification-failed", "Payment verification failed: Invalid transaction: it asks for a sponsor.")
+		return broken("%v", ErrNoSponsor)
 	}
 	if err := q.chain.simulateTempo(final); err != nil {
 		return broken("%v", err)
@@ -175,9 +175,9 @@ func (x *Exchange) verifyPull() *problem {
 	return nil
 }
 
-// matchTransfers reports what is missing of what is due among the transfers, or
-// whether none of them is bound to the challenge.
-func (x *Exchange) matchTransfers(moves []TempoTransfer) *problem {
+// matchTransfers reports, as missing, that a transfer that is due is not among
+// moves, or that none of them is bound to the challenge.
+func (x *Exchange) matchTransfers(moves []TempoTransfer, missing string) *problem {
 	q := x.chosen
 	left := slices.Clone(moves)
 	bound := false
@@ -189,14 +189,14 @@ func (x *Exchange) matchTransfers(moves []TempoTransfer) *problem {
 			return i > 0 || q.memo == nil || m.HasMemo && m.Memo == *q.memo
 		})
 		if at < 0 {
-			return refuse("verification-failed", "Payment verification failed: no matching transfer found.")
+			return refuse("verification-failed", "Payment verification failed: %s.", missing)
 		}
 		bound = bound || left[at].HasMemo && x.bound(left[at].Memo)
 		left = slices.Delete(left, at, at+1)
 	}
 	switch {
 	case q.sponsored && len(left) > 0:
-		return refuse("verification-failed", "Payment verification failed: Invalid transaction: unexpected call.")
+		return refuse("verification-failed", "Payment verification failed: %s.", missing)
 	case !bound && q.memo == nil:
 		return refuse("verification-failed", "Payment verification failed: memo is not bound to this challenge.")
 	}
@@ -260,7 +260,7 @@ func (x *Exchange) verifyPush() *problem {
 			moves = append(moves, TempoTransfer{Token: t.Token, To: t.To, Amount: t.Value, Memo: t.Memo, HasMemo: t.HasMemo})
 		}
 	}
-	if p := x.matchTransfers(moves); p != nil {
+	if p := x.matchTransfers(moves, "no matching transfer found"); p != nil {
 		return p
 	}
 	if x.seller.claimed(hash) {
