@@ -70,7 +70,7 @@ func TestMPPPriceList(t *testing.T) {
 		if r.body == "" {
 			r.body = fmt.Sprintf(`{"path":"%s","query":{}}`, r.path)
 		}
-		t.Run(r.path, func(t *testing.T) {
+		t.Run(r.path[1:], func(t *testing.T) {
 			t.Parallel()
 			p := tempoPeers(t)
 			b := newRailed(t, p.Chain, openPolicy, 5_000_000)
