@@ -89,13 +89,14 @@ func (w *world) asksFor(r canopytest.Route, c canopytest.MPPConfig, faults ...ca
 func (w *world) tempoUses() []payment.Settlement {
 	var out []payment.Settlement
 	for _, chain := range append([]*canopytest.Chain{w.chain}, w.others...) {
+		uses := chain.TempoUses() // before the transfers: each of them has made its own
 		moved := map[string][]canopytest.Transfer{}
 		for _, t := range chain.Transfers() {
 			if t.From == w.spy.Address() {
 				moved[t.TxHash] = append(moved[t.TxHash], t)
 			}
 		}
-		for _, u := range chain.TempoUses() {
+		for _, u := range uses {
 			if u.Tx.Sender != w.spy.Address() {
 				continue
 			}
