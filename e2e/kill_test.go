@@ -389,14 +389,14 @@ func (l *lane) end(t *testing.T) uint64 {
 	s := l.open(t)
 	defer s.Close()
 	reckon(t, l.chain, s, l.payer.Address)
-	paid, keys := uint64(0), map[string]bool{}
+	paid, bought := uint64(0), map[string]bool{}
 	for _, e := range entries(t, s) {
 		switch {
 		case e.State == ledger.Settled:
-			if paid += uint64(e.Cost); keys[e.Key] {
-				t.Errorf("%s was paid twice", e.Key)
+			if paid += uint64(e.Cost); bought[e.Terms.Target] {
+				t.Errorf("%s was paid twice", e.Terms.Target)
 			}
-			keys[e.Key] = true
+			bought[e.Terms.Target] = true
 		case e.State != ledger.ExpiredUnused && e.State != ledger.Denied:
 			t.Errorf("payment %s is %v when all is over", e.ID, e.State)
 		}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +52,10 @@ foreign_use = "freeze" these stop every agent.`,
 				if len(r.Problems) > 0 {
 					a.code = codeFailed
 				}
-				return a.printRound(r)
+				if err := a.printRound(r); err != nil || a.json || r.Waiting+r.Unwatched == 0 {
+					return err
+				}
+				return a.printHeld(c.Context(), v.Store, len(r.Problems) > 0)
 			}
 			err = v.ReconcileEvery(c.Context(), every, func(r canopy.Reconciliation, err error) {
 				if err != nil {
@@ -107,8 +112,34 @@ func (a *app) printRound(r canopy.Reconciliation) error {
 			a.printf("On chains without an rpc: %d.\n", r.Unwatched)
 		}
 	}
-	if r.Waiting > 0 {
-		a.note("What waits is not final yet: payments can move until their validity ends, and blocks take their time to become final.")
+	return nil
+}
+
+// mostHeld payments are told of one by one.
+const mostHeld = 10
+
+// printHeld tells of each payment that is still held what it is and what comes
+// next; unasked says that a chain could not be asked.
+func (a *app) printHeld(ctx context.Context, s ledger.Store, unasked bool) error {
+	n := 0
+	for e, err := range s.Entries(ctx, ledger.Query{States: []ledger.State{ledger.Authorized, ledger.InDoubt, ledger.Claimed, ledger.NeedsOperator}}) {
+		if err != nil {
+			return err
+		}
+		if n++; n > mostHeld {
+			continue
+		}
+		why := ""
+		if e.Note != "" {
+			why = " (" + show(e.Note, 200) + ")"
+		}
+		a.printf("%s  %s  %s%s: %s\n    %s\n", e.ID, e.Cost, strings.ReplaceAll(e.State.String(), "_", " "), why, show(what(e.Terms), 300), a.whatNext(e))
+	}
+	if n > mostHeld {
+		a.printf("And %d more: canopy ledger list --state in_doubt --state claimed\n", n-mostHeld)
+	}
+	if unasked {
+		a.note("A chain could not be asked, so nothing was lost and nothing was given back. Run canopy reconcile again once it can be reached.")
 	}
 	return nil
 }
