@@ -191,10 +191,11 @@ func TestMPPPush(t *testing.T) {
 // notary is a node that looks at the ledger as it is told to broadcast.
 type notary struct {
 	*canopytest.Chain
-	w    *world
-	fail error // in place of broadcasting
-	lost error // after it
-	seen []ledger.Entry
+	w     *world
+	fail  error // in place of broadcasting
+	lost  error // after it
+	after func()
+	seen  []ledger.Entry
 }
 
 func (n *notary) Broadcast(ctx context.Context, raw []byte) (string, error) {
@@ -203,6 +204,9 @@ func (n *notary) Broadcast(ctx context.Context, raw []byte) (string, error) {
 		return "", n.fail
 	}
 	hash, err := n.Chain.Broadcast(ctx, raw)
+	if n.after != nil {
+		n.after()
+	}
 	if n.lost != nil {
 		return "", n.lost
 	}
