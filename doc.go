@@ -27,8 +27,8 @@
 //	resp, err := client.HTTPClient().Get("https://feed.example/depth/btc-usd")
 //
 // A program that brings its own parts builds a [Config] instead: a policy from
-// package policy, a store from ledger or ledger/sqlite, a signer from signer and
-// a rail from x402. [Client.Fetch] has more to say than a bare http.Client: its
+// package policy, a store from ledger or ledger/sqlite, a signer from signer, and
+// rails from x402 and mpp. [Client.Fetch] has more to say than a bare http.Client: its
 // options and typed errors. [Client.Pay] sends dollars to an address.
 // [Client.CheckURL] and [Client.Preview] decide without signing anything.
 //
