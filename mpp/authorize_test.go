@@ -65,7 +65,7 @@ func TestPull(t *testing.T) {
 	if got.Challenge != c || !got.Challenge.Issued([]byte(secret)) || payload["type"] != "transaction" || a.Header != "Authorization" {
 		t.Errorf("credential %+v in %s", got, a.Header)
 	}
-	if want := "did:pkh:eip155:42431:" + g.Payer.Lower(); got.Source != want {
+	if want := "did:pkh:eip155:42431:" + g.Payer.String(); got.Source != want {
 		t.Errorf("source %s, want %s", got.Source, want)
 	}
 	kind, tx, raw := readTx(t, payload["signature"])

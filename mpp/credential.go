@@ -79,8 +79,9 @@ type source struct {
 
 const sourcePrefix = "did:pkh:"
 
-// String spells the address in lower case, which has no checksum to get wrong.
-func (s source) String() string { return sourcePrefix + string(s.chain) + ":" + s.address.Lower() }
+// String spells the address with its checksum: mppx compares the text where it
+// settles an EIP-3009 authorization.
+func (s source) String() string { return sourcePrefix + string(s.chain) + ":" + s.address.String() }
 
 // writeCredential is the value of the header that carries a credential: echo is
 // a challenge as its echo method wrote it. A zero source is left out.
@@ -95,7 +96,7 @@ func writeCredential(echo []byte, p payload, from source) string {
 	b = p.append(append(b, `,"payload":`...))
 	if from != (source{}) {
 		b = append(append(b, `,"source":"`+sourcePrefix...), from.chain...)
-		b = append(appendHex(append(b, ':'), from.address[:]), '"')
+		b = append(append(append(b, ':'), from.address.String()...), '"')
 	}
 	b = append(b, '}')
 	out := append(b[:0:room], scheme...)

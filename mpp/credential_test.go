@@ -72,7 +72,7 @@ func TestCredentialIsReadBack(t *testing.T) {
 				t.Errorf("source %v, echo %s (-want +got):\n%s", c.source, c.echo, diff)
 			}
 			seen, err := mppserver.ReadCredential(value)
-			if err != nil || (from == source{}) != (seen.Source == "") || from != (source{}) && seen.Source != "did:pkh:eip155:42431:0xf300000000000000000000000000000000000066" {
+			if err != nil || (from == source{}) != (seen.Source == "") || from != (source{}) && seen.Source != "did:pkh:eip155:42431:"+payer.address.String() {
 				t.Errorf("the seller sees %q, %v", seen.Source, err)
 			}
 		}

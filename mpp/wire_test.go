@@ -172,11 +172,7 @@ func TestCredentialsOfAnotherImplementation(t *testing.T) {
 				t.Fatal(why)
 			}
 			got := writeCredential(echo, tt.payload, tt.source)
-			want := decoded(t, tt.want)
-			if m := want.(map[string]any); m["source"] != nil {
-				m["source"] = strings.ToLower(m["source"].(string)) // no checksum is written here
-			}
-			if diff := cmp.Diff(want, decoded(t, got)); diff != "" {
+			if diff := cmp.Diff(decoded(t, tt.want), decoded(t, got)); diff != "" {
 				t.Errorf("credential (-want +got):\n%s", diff)
 			}
 			for _, text := range []string{got, tt.want} {
