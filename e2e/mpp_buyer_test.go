@@ -66,6 +66,12 @@ func newRailed(t testing.TB, c *Tempo, policyDoc string, units uint64) *railed {
 // client returns one more client on b's key and ledger.
 func (b *railed) client(t testing.TB, transport http.RoundTripper) *canopy.Client {
 	t.Helper()
+	return b.clientOf(t, transport, "x402", "mpp")
+}
+
+// clientOf is client with these rails.
+func (b *railed) clientOf(t testing.TB, transport http.RoundTripper, names ...string) *canopy.Client {
+	t.Helper()
 	rules, err := policy.Parse("e2e", []byte(b.policy))
 	if err != nil {
 		t.Fatal(err)
@@ -93,9 +99,14 @@ func (b *railed) client(t testing.TB, transport http.RoundTripper) *canopy.Clien
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := map[string]canopy.Rail{"x402": first, "mpp": second}
+	var rails []canopy.Rail
+	for _, name := range names {
+		rails = append(rails, all[name])
+	}
 	c, err := canopy.New(canopy.Config{
 		Treasury: canopy.Treasury{Signer: key, Chains: []canopy.Chain{base, onTempo}},
-		Policy:   rules, Store: b.store, Rails: []canopy.Rail{first, second}, Transport: transport,
+		Policy:   rules, Store: b.store, Rails: rails, Transport: transport,
 	})
 	if err != nil {
 		t.Fatal(err)

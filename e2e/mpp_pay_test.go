@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/ledger"
@@ -261,25 +262,34 @@ func TestMPPThirtySixAtOnce(t *testing.T) {
 	}
 }
 
-// TestMPPOnTheOtherChain pays mppx by an authorization of the dollar on the chain with the ID of Base, whose
-// nonce the challenge binds, by a client that has no other rail than this one.
+// TestMPPOnTheOtherChain pays mppx by a dollar of the chain with the ID of Base, which it sells for by both
+// protocols: by an authorization whose nonce the challenge binds, and by x402's, whichever rail there is or comes
+// first.
 func TestMPPOnTheOtherChain(t *testing.T) {
 	t.Parallel()
 	p := tempoPeers(t)
 	b := newRailed(t, p.Chain, openPolicy, 0)
 	shared.Chain.Mint(t, b.account.Address, 1_000_000)
-	resp, _, err := b.get(t, p.Seller.URL+"/evm")
-	if err != nil {
-		t.Fatal(err)
+	for i, rails := range [][]string{{"mpp"}, {"mpp", "x402"}, {"x402", "mpp"}, {"x402"}} {
+		resp, body, err := fetch(t, b.clientOf(t, nil, rails...), http.MethodGet, p.Seller.URL+"/evm", nil)
+		if err != nil {
+			t.Fatalf("%q: %v", rails, err)
+		}
+		r, _ := canopy.PaymentOf(resp)
+		if resp.StatusCode != http.StatusOK || body != `{"path":"/evm","query":{}}` || r.State != ledger.Claimed || r.Rail != rails[0] || r.Chain != payment.Base {
+			t.Errorf("%q: %s %s, %+v", rails, resp.Status, body, r)
+		}
+		moved := shared.Chain.transfers(t, b.account.Address)
+		if len(moved) != i+1 || moved[i].units != 10_000 || moved[i].to != p.Seller.PayTo || r.TxHash == "" {
+			t.Fatalf("%q: moved %+v", rails, moved)
+		}
+		e, nonce := b.entry(t, r.PaymentID), crypto.Keccak256Hash([]byte(b.entry(t, r.PaymentID).ChallengeID+"goods.example"))
+		if moved[i].nonce != common.Hash(e.Slot.NonceID) || (moved[i].nonce == nonce) != (rails[0] == "mpp") {
+			t.Errorf("%q: nonce %v, slot %v", rails, moved[i].nonce, e.Slot)
+		}
 	}
-	r, _ := canopy.PaymentOf(resp)
-	if resp.StatusCode != http.StatusOK || r.State != ledger.Claimed || r.Chain != payment.Base || r.TxHash == "" {
-		t.Errorf("%s, %+v", resp.Status, r)
-	}
-	moved := shared.Chain.transfers(t, b.account.Address)
-	if len(moved) != 1 || moved[0].units != 10_000 || moved[0].to != p.Seller.PayTo {
-		t.Errorf("moved %+v", moved)
-	}
+	shared.Chain.Mine(t, 3)
+	b.settle(t, 20*time.Second)
 }
 
 // TestMPPTransfer sends a plain dollar transfer on Tempo, and the same again under its key.
