@@ -106,15 +106,15 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, cfg := range map[string]mpp.Config{
-		"Config.Chains[0]":     {Chains: []payment.ChainID{"base"}},
-		"Config.Chains[1]":     {Chains: []payment.ChainID{payment.Tempo, "eip155:31612"}},
-		"Config.Assets":        {Assets: odd},
+		"Config.Chains[0]":       {Chains: []payment.ChainID{"base"}},
+		"Config.Chains[1]":       {Chains: []payment.ChainID{payment.Tempo, "eip155:31612"}},
+		"Config.Assets":          {Assets: odd},
 		"Config.Fees: a MaxPric": {Fees: mpp.Fees{MaxPrice: 1e15}},
 		"Config.Fees: a Tip":     {Fees: mpp.Fees{Tip: 9, MaxPrice: 8}},
-		"Config.Fees: more":    {Fees: mpp.Fees{Gas: 1e9}},
-		"Config.Nodes":         {Nodes: map[payment.ChainID]mpp.Node{payment.Base: node{}}},
-		"Config.Nodes: the on": {Nodes: map[payment.ChainID]mpp.Node{payment.Tempo: nil}},
-		"Config.Envelope":      {Envelope: 7},
+		"Config.Fees: more":      {Fees: mpp.Fees{Gas: 1e9}},
+		"Config.Nodes":           {Nodes: map[payment.ChainID]mpp.Node{payment.Base: node{}}},
+		"Config.Nodes: the on":   {Nodes: map[payment.ChainID]mpp.Node{payment.Tempo: nil}},
+		"Config.Envelope":        {Envelope: 7},
 	} {
 		if r, err := mpp.New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v, %v", want, r, err)
