@@ -32,6 +32,7 @@ type railed struct {
 	chain   *Tempo
 	policy  string
 	wallet  uint64 // what the account held on Tempo at first
+	second  string // one more node of Tempo; its word is asked for too
 
 }
 
@@ -84,7 +85,11 @@ func (b *railed) clientOf(t testing.TB, transport http.RoundTripper, names ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	onTempo, err := chain.New(chain.Config{ID: payment.TempoTest, URLs: []string{b.chain.URL}})
+	nodes := []string{b.chain.URL}
+	if b.second != "" {
+		nodes = append(nodes, b.second)
+	}
+	onTempo, err := chain.New(chain.Config{ID: payment.TempoTest, URLs: nodes})
 	if err != nil {
 		t.Fatal(err)
 	}

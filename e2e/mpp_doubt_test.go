@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -288,12 +292,17 @@ max_validity = "%s"
 	for _, tc := range []struct {
 		name, validity string
 		lands          bool
-	}{{"lands", "60s", true}, {"never lands", "14s", false}} {
+		nodes          int
+	}{{"lands", "60s", true, 1}, {"never lands", "14s", false, 1}, {"never lands, by the word of two", "14s", false, 2}} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			c := NewTempo(t)
 			s := NewMPPSeller(t, c, c.URL)
 			b := newRailed(t, c, fmt.Sprintf(doc, tc.validity), 1_000_000)
+			if tc.nodes == 2 {
+				b.second = anotherNode(t, c)
+				b.Client = b.client(t, nil)
+			}
 			resume := c.Stall(t)
 			resp, _, err := b.get(t, s.URL+"/cent")
 			if err != nil {
@@ -320,17 +329,18 @@ max_validity = "%s"
 				return
 			}
 			b.settle(t, 20*time.Second)
-			if e := b.entry(t, r.PaymentID); e.State != ledger.ExpiredUnused || !e.Assumed || b.spent(t) != 0 {
+			if e := b.entry(t, r.PaymentID); e.State != ledger.ExpiredUnused || e.Assumed != (tc.nodes == 1) || b.spent(t) != 0 {
 				t.Errorf("%v, and %d left the account, want it expired unused", e.State, b.spent(t))
 			}
 			resp, _, err = b.get(t, s.URL+"/cent") // the hold is free
 			if err != nil {
 				t.Fatal(err)
 			}
-			// One node's word released it, so the lane is not trusted with another nonce.
+			// The lane serves again with the same nonce, but not where one node's word released it.
 			again, _ := canopy.PaymentOf(resp)
-			if next := b.entry(t, again.PaymentID); again.State != ledger.Claimed || next.ID == e.ID || next.Slot.NonceID == e.Slot.NonceID {
-				t.Errorf("%+v by %v, want a new payment by another lane than %v", again, next.Slot, e.Slot)
+			next := b.entry(t, again.PaymentID)
+			if again.State != ledger.Claimed || next.ID == e.ID || (next.Slot == e.Slot) != (tc.nodes == 2) {
+				t.Errorf("%+v by %v, after %v by the word of %d", again, next.Slot, e.Slot, tc.nodes)
 			}
 		})
 	}
@@ -367,4 +377,16 @@ allow       = ["host:feed.example"]
 `, 0)
 	_, _, err = other.get(t, p.Seller.URL+"/zero")
 	denied(t, err, "not_allowed")
+}
+
+// anotherNode is a further node of c, at an address of its own.
+func anotherNode(t testing.TB, c *Tempo) string {
+	t.Helper()
+	target, err := url.Parse(c.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := httptest.NewServer(httputil.NewSingleHostReverseProxy(target))
+	t.Cleanup(node.Close)
+	return strings.Replace(node.URL, "127.0.0.1", "localhost", 1)
 }
