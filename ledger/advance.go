@@ -65,9 +65,15 @@ func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
 	}
 	e := *was
 	var now, own time.Time
-	if c.Variant == nil {
+	switch {
+	case c.Carry != nil:
+		now, own, err = c.carry(tx, &e, &seen, env)
+	case c.Variant != nil:
+		now, own, err = c.vary(tx, &e, &seen, env)
+	default:
 		now, own = env.lenient(seen, c.Now)
-	} else if now, own, err = c.vary(tx, &e, &seen, env); err != nil {
+	}
+	if err != nil {
 		return nil, err
 	}
 	e.State = c.To
@@ -107,7 +113,7 @@ func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
 			return nil, err
 		}
 	}
-	if now.After(seen.At) || c.Variant != nil {
+	if now.After(seen.At) || c.Variant != nil || c.Carry != nil {
 		seen.At = now
 		return &e, tx.SetSeen(seen)
 	}

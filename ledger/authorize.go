@@ -57,6 +57,9 @@ func (s *reserving) authorize(approved *Entry, before time.Time) (*Entry, error)
 		}
 	}
 	e.Slot, e.slot, e.Spent = s.slot, s.slot.String(), e.Cost
+	if s.r.Gas != nil {
+		e.Gas = s.r.Gas.Bound
+	}
 	e.ValidBefore, e.SignBefore, e.AuthorizedAt, e.Owner = before, before, s.now, s.env.Owner
 	if approved == nil {
 		if _, err := s.insert(e, nil); err != nil {
@@ -171,10 +174,14 @@ func Committed(e *Entry) Entry {
 	c.Terms.Recipients = append([]payment.Recipient(nil), e.Terms.Recipients...)
 	c.Echo = append([]byte(nil), e.Echo...)
 	c.Reasons = append([]policy.Reason(nil), e.Reasons...)
-	c.Permit = payment.Permit{}
+	c.Carries = append([]payment.Carry(nil), e.Carries...)
+	c.Permit, c.CarryPermit = payment.Permit{}, payment.Permit{}
 	switch e.State {
 	case Authorized, InDoubt, Claimed, Settled:
 		c.Permit = permit.Mint(e.SlotKey(), e.SignBefore)
+	}
+	if len(e.Carries) > 0 && (e.State == Authorized || e.State == InDoubt) {
+		c.CarryPermit = permit.Mint(payment.CarryKey(e.ID, len(e.Carries)), e.SignBefore)
 	}
 	return c
 }

@@ -33,10 +33,12 @@ type Entry struct {
 	Fingerprint payment.Hash // of what a key stands for; see Request
 
 	// What rebuilding the authorization needs, and never the signature.
-	Slot        payment.Slot // zero until authorized
-	ValidBefore time.Time    // of all that was permitted the latest: the hold's; whole seconds; zero until authorized
-	SignBefore  time.Time    // that of the newest variant, which is what is signed now; not after ValidBefore
-	Variants    int          // how often it was permitted for a further challenge; see Variant
+	Slot        payment.Slot    // zero until authorized
+	ValidBefore time.Time       // of all that was permitted the latest: the hold's; whole seconds; zero until authorized
+	SignBefore  time.Time       // that of the newest variant, which is what is signed now; not after ValidBefore
+	Variants    int             // how often it was permitted for a further challenge; see Variant
+	Gas         payment.Units   // what its transactions may cost together, in the chain's coin; 0 where there are none
+	Carries     []payment.Carry // those that were permitted, oldest first
 	ChallengeID string
 	Realm       string
 	Protocol    int    // the protocol version of the offer
@@ -77,6 +79,10 @@ type Entry struct {
 	// entries in Authorized, InDoubt, Claimed and Settled; it is zero on all
 	// others.
 	Permit payment.Permit
+
+	// CarryPermit is the same for the newest of Carries: it is set where there
+	// is one, in Authorized and InDoubt.
+	CarryPermit payment.Permit
 
 	slot string // Slot.String, where it was asked for
 }

@@ -24,6 +24,7 @@ type memoryTx struct {
 	ended     map[string]payment.ID // slots that were live, by the payment that had them last
 	cursors   map[string]uint64
 	lanes     map[account][]Lane
+	gas       map[account]map[*row]struct{} // those with a GasUntil
 	owned     []*ownedRows
 	names     []string // what Owners returned
 
@@ -65,6 +66,7 @@ func (t *memoryTx) init() {
 	t.ended = map[string]payment.ID{}
 	t.cursors = map[string]uint64{}
 	t.lanes = map[account][]Lane{}
+	t.gas = map[account]map[*row]struct{}{}
 	t.approvals = map[payment.ApprovalID]*Approval{}
 	t.pending = map[string]map[payment.ApprovalID]*Approval{}
 	t.counters = map[CounterKey]*Counter{}
@@ -186,6 +188,30 @@ func (t *memoryTx) DropLane(l Lane) error {
 	return nil
 }
 
+// GasUsers is that of GasTx.
+func (t *memoryTx) GasUsers(chain payment.ChainID, from payment.Address, after time.Time) ([]*Entry, error) {
+	var out []*Entry
+	for r := range t.gas[account{chain, from}] {
+		if until, open, _ := r.e.GasUntil(); open || until.After(after) {
+			out = append(out, r.e)
+		}
+	}
+	return out, nil
+}
+
+// gases puts r among those that count for a day's gas, or takes it out.
+func (t *memoryTx) gases(r *row) {
+	k := account{r.e.Slot.Chain, r.e.Slot.From}
+	if _, _, counts := r.e.GasUntil(); !counts {
+		delete(t.gas[k], r)
+		return
+	}
+	if t.gas[k] == nil {
+		t.gas[k] = map[*row]struct{}{}
+	}
+	t.gas[k][r] = struct{}{}
+}
+
 // Insert is that of EntryTx.
 func (t *memoryTx) Insert(e *Entry, ev *Event) error {
 	if _, ok := t.entries[e.ID]; ok || t.taken(e, nil) {
@@ -269,6 +295,9 @@ func (t *memoryTx) index(r *row, was, is *Entry) {
 	}
 	if was.AuthorizedAt.IsZero() && !is.AuthorizedAt.IsZero() {
 		t.file(r, call)
+	}
+	if !is.Gas.IsZero() {
+		t.gases(r)
 	}
 	t.span(r, spanOf(was), spanOf(is))
 }

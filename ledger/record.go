@@ -54,6 +54,13 @@ func (r *record) whole(key string, n int64) {
 	r.b = strconv.AppendInt(r.b, n, 10)
 }
 
+// units writes a count as text.
+func (r *record) units(key string, u payment.Units) {
+	if !u.IsZero() {
+		r.text(key, u.String())
+	}
+}
+
 func (r *record) flag(key string, on bool) {
 	if on {
 		r.name(key)
@@ -123,6 +130,7 @@ func (r *record) entry(e *Entry, expires time.Time) {
 	r.number("cost", int64(e.Cost))
 	r.instant("expires", expires)
 	r.hash("fingerprint", &e.Fingerprint)
+	r.units("gas", e.Gas)
 	r.text("host", e.Host)
 	if !e.Slot.IsZero() {
 		r.text("owner", e.Owner)
@@ -136,6 +144,16 @@ func (r *record) entry(e *Entry, expires time.Time) {
 	r.hash("terms", &e.TermsHash)
 	r.instant("valid_before", e.ValidBefore)
 	r.flag("watched", e.Watched)
+}
+
+// carry writes a transaction that was permitted: its fees and its limit as text,
+// since they may be more than JSON's readers count to.
+func (r *record) carry(c *payment.Carry) {
+	r.units("carry_data", c.DataFee)
+	r.units("carry_fee", payment.UnitsOf(c.MaxFee))
+	r.units("carry_gas", payment.UnitsOf(c.GasLimit))
+	r.whole("carry_nonce", int64(c.Nonce))
+	r.units("carry_tip", payment.UnitsOf(c.MaxTip))
 }
 
 // rest is the hash of what decides how e is found, repeated and signed again, and
@@ -163,6 +181,9 @@ func (e *Entry) rest() payment.Hash {
 func (c *Change) record(e *Entry, spent time.Time) []byte {
 	r := newRecord(256)
 	r.flag("assumed", c.Assumed)
+	if c.Carry != nil {
+		r.carry(e.carried())
+	}
 	if c.Variant != nil {
 		r.text("challenge", e.ChallengeID)
 	}

@@ -115,7 +115,7 @@ func (r *Request) check() error {
 	case len(r.Offer.Echo) > payment.MaxEcho:
 		return fmt.Errorf("ledger: the echo is longer than %d bytes", payment.MaxEcho)
 	}
-	return nil
+	return r.checkGas()
 }
 
 const maxKey = 1 << 10
@@ -222,6 +222,11 @@ func (s *reserving) store(approved *Entry) (*Entry, error) {
 	}
 	if s.verdict.Status == payment.PendingApproval && approved == nil {
 		if err := s.maxPending(); err != nil {
+			return nil, err
+		}
+	}
+	if s.verdict.Status != payment.Denied {
+		if err := s.gas(); err != nil {
 			return nil, err
 		}
 	}

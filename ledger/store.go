@@ -40,8 +40,8 @@ type Store interface {
 	// Advance records a move, or a fact about a live payment, by compare-and-set
 	// on Change.Version. ErrStale means that somebody else moved it, ErrIllegal
 	// that the table of moves forbids it; nothing is stored then. It refuses no
-	// clock, since an outcome must not be lost: only a Variant, which permits a
-	// signature, is refused as by Reserve, with ErrClockSkew, ErrFrozen,
+	// clock, since an outcome must not be lost: only a Variant or a Carry, which
+	// permits a signature, is refused as by Reserve, with ErrClockSkew, ErrFrozen,
 	// ErrTooShort, ErrMissing or ErrReadOnly.
 	Advance(ctx context.Context, c Change) (Entry, error)
 
@@ -138,6 +138,10 @@ type Request struct {
 	// that is never used again.
 	Lanes int
 
+	// Gas is what transactions of the account's own that carry the payment may
+	// cost, and nil where there are none.
+	Gas *Gas
+
 	Watched bool // see Entry.Watched
 	Uses    bool // the uses are wanted also where every limit has room
 
@@ -177,6 +181,15 @@ type Change struct {
 
 	// Variant asks for a permit to sign the payment for a further challenge.
 	Variant *Variant
+
+	// Carry asks for a permit to sign one more transaction that carries the
+	// payment, and keeps it. Its Nonce is the least that it may have: one that a
+	// transaction of the payment has already is had again, and one that another
+	// payment in flight has is passed over. Only the client may ask for it, of a
+	// payment with Gas that is Authorized or InDoubt and stays so, MaxCarries
+	// times, and for no more than that Gas pays: else it is ErrIllegal or
+	// ErrOverGas.
+	Carry *payment.Carry
 }
 
 // Query selects entries.

@@ -38,6 +38,7 @@ type Tx interface {
 	ApprovalTx
 	CountTx
 	LaneTx
+	GasTx
 }
 
 // ClockTx is the ledger's time and its switches.

@@ -53,6 +53,11 @@ func replay(events []Event) (e replayed, err error) {
 		if ev.From.Live() {
 			d.outcome(&e.Entry, ev)
 		}
+		if d.CarryNonce != nil {
+			if err := d.carry(&e, ev); err != nil {
+				return e, err
+			}
+		}
 		if d.SignBefore != 0 {
 			if err := d.variant(&e, ev); err != nil {
 				return e, err
@@ -79,6 +84,13 @@ type eventData struct {
 	Terms       payment.Hash `json:"terms"`
 	ValidBefore int64        `json:"valid_before"`
 	Watched     bool         `json:"watched"`
+
+	Gas        payment.Units `json:"gas"`
+	CarryData  payment.Units `json:"carry_data"`
+	CarryFee   payment.Units `json:"carry_fee"`
+	CarryGas   payment.Units `json:"carry_gas"`
+	CarryNonce *uint64       `json:"carry_nonce"`
+	CarryTip   payment.Units `json:"carry_tip"`
 
 	Assumed   bool   `json:"assumed"`
 	Delivered bool   `json:"delivered"`
@@ -131,6 +143,7 @@ func (d *eventData) describe(e *Entry) {
 	e.Policy, e.Shared, e.slot, e.TermsHash, e.Watched = d.Policy, d.Shared, d.Slot, d.Terms, d.Watched
 	e.ValidBefore = micro(d.ValidBefore)
 	e.SignBefore = e.ValidBefore
+	e.Gas = d.Gas
 }
 
 // variant follows a permit for a further challenge.
@@ -307,6 +320,7 @@ func differ(a *replayed, b *Entry) string {
 		{"slot", a.slot == b.SlotKey()},
 		{"spending", a.Spent == b.Spent},
 		{"validity", a.ValidBefore.Equal(b.ValidBefore) && a.SignBefore.Equal(b.SignBefore) && a.longest <= longest(&b.Terms)},
+		{"gas", a.Gas == b.Gas && slices.Equal(a.Carries, b.Carries)},
 		{"number of variants", a.Variants == b.Variants},
 		{"challenge", a.AuthorizedAt.IsZero() || a.ChallengeID == written(b.ChallengeID)},
 		{"watch", a.Watched == b.Watched || a.AuthorizedAt.IsZero()},

@@ -17,6 +17,7 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -39,6 +40,11 @@ type Options struct {
 
 	// Uses are all uses of the account that a chain shows, if it was asked.
 	Uses []payment.Settlement
+
+	// GasPerDay is the most that the transactions of one account can cost in 24
+	// hours, by chain, in the smallest unit of its coin. What is left out is not
+	// counted.
+	GasPerDay map[payment.ChainID]payment.Units
 
 	// Past is the same ledger as an earlier Run with the same Past saw it, and
 	// is brought up to date: for tests, since it holds something of each payment.
@@ -92,6 +98,7 @@ func Run(ctx context.Context, s ledger.Store, o Options) (ledger.Report, error) 
 	c.approvals.shared(func(n uint32) { c.problem(n, "I7: its approval was used by an earlier payment") })
 	c.caps.finish()
 	c.evidence.finish(c)
+	c.gas.finish(c)
 	c.o.Past.finish(c)
 	if err := c.name(ctx); err != nil {
 		return c.report, fmt.Errorf("check: reading the ledger: %w", err)
@@ -107,6 +114,7 @@ type checking struct {
 	unnamed  map[uint32][]string // problems of payments by their place, to be named
 	evidence *evidence
 	caps     *caps
+	gas      gas
 
 	slots, keys, approvals marks
 }
@@ -194,6 +202,7 @@ func (c *checking) payment(ctx context.Context, e *ledger.Entry, events []ledger
 		c.slots.add(n, e.Slot.String(), "")
 	}
 	c.evidence.payment(c, e)
+	c.gas.payment(c, e)
 	if c.caps != nil {
 		c.caps.payment(e, events)
 	}
@@ -251,11 +260,23 @@ func authorized(e *ledger.Entry, found func(string, ...any)) {
 		found("I10: it is valid for %v, and its terms allow %v", valid, min(maxValidity, e.Terms.Validity))
 	case e.SignBefore.After(e.ValidBefore) || e.Variants == 0 && !e.SignBefore.Equal(e.ValidBefore):
 		found("I10: it is signed until %s, and held until %s", stamp(e.SignBefore), stamp(e.ValidBefore))
+	case len(e.Carries) > ledger.MaxCarries || len(e.Carries) > 0 && e.Slot.Kind != payment.SlotEVM || costs(e).Cmp(e.Gas) > 0:
+		found("I1: its %d transactions can cost %s, and its gas is %s", len(e.Carries), costs(e).Coin(), e.Gas.Coin())
 	case e.Variants < 0 || e.Variants > ledger.MaxVariants || e.Variants > 0 && e.Slot.Kind != payment.SlotLane:
 		found("I5: it was permitted for %d further challenges", e.Variants)
 	case e.State == ledger.Settled && e.SpentAt.Before(e.AuthorizedAt) && !e.SpentAt.IsZero():
 		found("I8: it was spent before it was authorized")
 	}
+}
+
+// costs is what the transactions of e can cost; the most there is where that
+// cannot be counted.
+func costs(e *ledger.Entry) payment.Units {
+	sum, ok := payment.CarryCost(e.Carries)
+	if !ok {
+		return payment.UnitsFromBytes([32]byte(bytes.Repeat([]byte{0xff}, 32)))
+	}
+	return sum
 }
 
 // again reports whether a later payment may have e's slot: a lane's nonce that

@@ -48,6 +48,13 @@ func (v *evidence) payment(c *checking, e *ledger.Entry) {
 		}
 		delete(v.signed, slot)
 	}
+	for n := range e.Carries {
+		key := payment.CarryKey(e.ID, n+1)
+		if at, ok := v.signed[key]; ok && at.Before(e.AuthorizedAt.Add(-ledger.MaxSkew)) {
+			c.found(e, "I3: its transaction %d was signed at %s, before it was committed", n+1, stamp(at))
+		}
+		delete(v.signed, key)
+	}
 	uses := v.uses[slot]
 	if again(e) && !slices.ContainsFunc(uses, func(s payment.Settlement) bool { return s.Time.Before(e.ValidBefore) && !s.Time.IsZero() }) {
 		uses = nil // what came after its end is a later payment's

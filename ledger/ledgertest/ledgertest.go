@@ -103,6 +103,12 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"VariantRules", testVariantRules},
 		{"VariantCounts", testVariantCounts},
 		{"Fees", testFees},
+		{"Gas", testGas},
+		{"GasFrees", testGasFrees},
+		{"GasApproved", testGasApproved},
+		{"GasRace", testGasRace},
+		{"Carries", testCarries},
+		{"CarryRules", testCarryRules},
 		{"Model", testModel},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(newWorld(t, open(t))) })

@@ -150,6 +150,10 @@ func (c child) run() error {
 		armed = true
 		_, _, err := s.Reserve(context.Background(), onLane(time.Now(), 2, 1))
 		return errors.Join(errors.New("it lives"), err)
+	case "carry and die":
+		return c.carryAndDie(s, &armed)
+	case "gas":
+		return c.gas(s)
 	case "lanes":
 		return c.lanes(s)
 	case "race":

@@ -13,11 +13,13 @@ import (
 // A version stands first in every body. Another one is another layout.
 const (
 	approvalVersion = 1
-	entryVersion    = 2
+	entryVersion    = 3
 
-	// Entries of version 1, which are read and never written, have their cost in
-	// the column, and know neither of variants nor of the fee that was paid.
-	firstEntry = 1
+	// Older entries are read and never written. Those of version 1 have their
+	// cost in the column, and know neither of variants nor of the fee that was
+	// paid; those of version 2 know nothing of gas.
+	firstEntry  = 1
+	secondEntry = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

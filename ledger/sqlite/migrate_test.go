@@ -53,7 +53,7 @@ func TestMigrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{`DROP TABLE lanes`, `DROP TABLE slots`, `DROP TABLE cursors`, `DROP TABLE shared_keys`, `ALTER TABLE meta DROP COLUMN anchor`, `PRAGMA user_version = 1`} {
+	for _, sql := range []string{`DROP TABLE gas`, `DROP TABLE lanes`, `DROP TABLE slots`, `DROP TABLE cursors`, `DROP TABLE shared_keys`, `ALTER TABLE meta DROP COLUMN anchor`, `PRAGMA user_version = 1`} {
 		if err := c.script(sql); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,13 @@ func actor(s ledger.State) ledger.Actor {
 // was denied.
 func schema4(t *testing.T) string {
 	t.Helper()
-	in, err := os.Open("testdata/schema4.db.gz")
+	return fixture(t, "schema4")
+}
+
+// fixture is a ledger that was packed under testdata.
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	in, err := os.Open(filepath.Join("testdata", name+".db.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,6 +64,7 @@ func TestPlans(t *testing.T) {
 	tx.Due(ledger.Point{}, 1)
 	tx.Counter(ledger.CounterKey{})
 	tx.Lanes("", payment.Address{})
+	tx.GasUsers("", payment.Address{}, s.clock.Now())
 	tx.SlotEver("") // both looks
 	if s.w.failed != nil {
 		t.Fatal(s.w.failed)

@@ -109,6 +109,8 @@ func encodeEntry(e *ledger.Entry) []byte {
 	w.int(int64(e.Cost))
 	w.time(e.SignBefore)
 	w.uint(uint64(e.Variants))
+	w.units(e.Gas)
+	w.carries(e.Carries)
 	w.terms(&e.Terms)
 	w.fixed(e.TermsHash[:])
 	w.fixed(e.Payer[:])
@@ -151,10 +153,14 @@ func decodeEntry(b []byte, e *ledger.Entry) error {
 	r := unseal(b, beside(e))
 	version := r.uint()
 	switch version {
-	case entryVersion:
+	case entryVersion, secondEntry:
 		e.Cost = payment.USD(r.int())
 		e.SignBefore = r.time()
 		e.Variants = int(r.uint())
+		if version == entryVersion {
+			e.Gas = r.units()
+			e.Carries = r.carries()
+		}
 	case firstEntry:
 	default:
 		r.fail()

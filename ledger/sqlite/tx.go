@@ -161,6 +161,9 @@ func (t *tx) Insert(e *ledger.Entry, ev *ledger.Event) error {
 	if err != nil {
 		return t.taken(err)
 	}
+	if err := t.putGas(n, &ledger.Entry{}, e); err != nil {
+		return err
+	}
 	for i := 1; i < len(e.Terms.Recipients); i++ {
 		a := e.Terms.Recipients[i].Address
 		if a == e.Terms.Payee() {
@@ -203,6 +206,9 @@ func (t *tx) Update(e *ledger.Entry, ev *ledger.Event) error {
 		return t.taken(err)
 	case changed != 1:
 		return t.c.fail(ErrDamaged)
+	}
+	if err := t.putGas(was.n, was.e, e); err != nil {
+		return err
 	}
 	if before.slot != nil && after.slot == nil {
 		if err := t.ended(before.slot, was.n); err != nil {

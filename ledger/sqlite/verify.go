@@ -118,6 +118,9 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 			if derive(r.e) != columns[i] {
 				v.Problem("payment %s: what it is found by does not follow from its record", r.e.ID)
 			}
+			if err := t.verifyGas(r); err != nil {
+				v.Problem("payment %s: its gas: %v", r.e.ID, err)
+			}
 			if !r.e.Slot.IsZero() && !r.e.HoldsSlot() {
 				found, err := t.c.first(`SELECT n FROM slots WHERE slot = ?`, []driver.Value{slotKey(r.e.SlotKey())}, new(int64))
 				if err != nil || !found {
@@ -137,6 +140,12 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 		if len(page) == 0 {
 			break
 		}
+	}
+	if err := t.c.query(`SELECT g.n FROM gas g LEFT JOIN payments p ON p.n = g.n WHERE p.n IS NULL LIMIT 1`, nil, func([]driver.Value) error {
+		v.Problem("gas is counted for a payment that is not there")
+		return nil
+	}); err != nil {
+		return err
 	}
 	var found int64
 	_, err := t.c.first(`SELECT count(*) FROM splits`, nil, &found)
