@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/canopy-go/canopy/canopytest"
 	"github.com/canopy-go/canopy/payment"
@@ -345,6 +346,21 @@ func TestHostileTextOfCharges(t *testing.T) {
 		}
 		r := w.get(url+"/cent", "Authorization", credentialOf(a[0], pull(w.wallet.raw(w.tempo(a[0]))), ""))
 		if r.StatusCode != 200 {
+			t.Errorf("%q: %d %s", text, r.StatusCode, r.body)
+		}
+	}
+}
+
+// A realm is any text, and a payment is bound to it.
+func TestHostileRealms(t *testing.T) {
+	t.Parallel()
+	w := newTempo(t, canopytest.Instant)
+	for i, text := range canopytest.HostileTexts() {
+		if i%9 != 0 || len(text) > 1000 || !utf8.ValidString(text) {
+			continue
+		}
+		_, url := w.mppSeller(canopytest.SellerConfig{MPP: canopytest.MPPConfig{Realm: text}})
+		if a, _, r := w.buyMPP(url + "/cent"); r.StatusCode != 200 || a.params["realm"] != text {
 			t.Errorf("%q: %d %s", text, r.StatusCode, r.body)
 		}
 	}

@@ -178,12 +178,16 @@ func (w *world) proof(a asked) map[string]any {
 
 // evm is the authorization that a charge on an EVM chain asks for.
 func (w *world) evm(chain *canopytest.Chain, a asked) map[string]any {
+	return w.evmOn(chain, a, [32]byte(crypto.Keccak256([]byte(a.params["id"]+a.params["realm"]))))
+}
+
+func (w *world) evmOn(chain *canopytest.Chain, a asked, nonce [32]byte) map[string]any {
 	to, _ := payment.ParseAddress(a.request.Recipient)
 	value, _ := payment.ParseUnits(a.request.Amount)
 	auth := w.wallet.sign(chain.Dollar(), canopytest.Authorization{
 		Token: chain.Dollar().Address, From: w.wallet.Address(), To: to, Value: value,
 		ValidBefore: payment.UnitsOf(uint64(w.clock.Now().Add(time.Minute).Unix())),
-		Nonce:       [32]byte(crypto.Keccak256([]byte(a.params["id"] + a.params["realm"]))),
+		Nonce:       nonce,
 	})
 	out := wire(auth)["authorization"].(map[string]any)
 	out["type"], out["signature"] = "authorization", "0x"+hex.EncodeToString(auth.Signature)

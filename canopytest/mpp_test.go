@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -508,6 +509,58 @@ func TestChargeEVM(t *testing.T) {
 	}
 }
 
+// A nonce that was signed and is not bound to the challenge.
+func TestChargeEVMIsBound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, url := w.mppSeller(canopytest.SellerConfig{})
+	a := w.ask(url + "/cent")[0]
+	r := w.get(url+"/cent", "Authorization", credentialOf(a, w.evmOn(w.chain, a, [32]byte{1}), ""))
+	if r.StatusCode != 402 || !strings.Contains(string(r.body), "not bound") {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	w.chain.AssertTransfers(t)
+}
+
+// The same credential four times at once: one is served.
+func TestChargeAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newTempo(t, canopytest.Manual)
+	s, url := w.mppSeller(canopytest.SellerConfig{})
+	a := w.ask(url + "/cent")[0]
+	v := credentialOf(a, pull(w.wallet.raw(w.tempo(a))), "")
+	statuses := make(chan int)
+	for range 4 {
+		go func() {
+			r, err := w.do("GET", url+"/cent", "Authorization", v)
+			if err != nil {
+				t.Error(err)
+				statuses <- 0
+				return
+			}
+			statuses <- r.StatusCode
+		}()
+	}
+	for s.Count("").Paid < 4 || len(w.chain.Pending()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	var got []int
+	for range 3 {
+		select {
+		case n := <-statuses:
+			got = append(got, n)
+		case <-time.After(5 * time.Second): // more than one waits for the block
+		}
+	}
+	w.chain.Mine()
+	for len(got) < 4 {
+		got = append(got, <-statuses)
+	}
+	if want := []int{402, 402, 402, 200}; !slices.Equal(got, want) || s.Count("").Served != 1 {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestBothProtocols(t *testing.T) {
 	t.Parallel()
 	for _, v := range versions {
@@ -583,5 +636,16 @@ func TestChallengeForms(t *testing.T) {
 	a := w.ask(url + "/")[0]
 	if r, err := w.do("POST", url+"/", "Authorization", credentialOf(a, pull(w.wallet.raw(w.tempo(a))), "")); err != nil || r.StatusCode != 402 || problemOf(r) != "invalid-challenge" {
 		t.Errorf("another body: %d %s", r.StatusCode, r.body)
+	}
+}
+
+// A handler that fails was paid for, and gives no receipt.
+func TestChargeHandlerFails(t *testing.T) {
+	t.Parallel()
+	w := newTempo(t, canopytest.Instant)
+	_, url := w.mppSeller(canopytest.SellerConfig{Routes: []canopytest.Route{{Pattern: "GET /", Price: payment.Cent, Handler: http.NotFoundHandler()}}})
+	_, _, r := w.buyMPP(url + "/")
+	if r.StatusCode != 404 || receiptIn(t, r) != nil || len(w.chain.Transfers()) == 0 {
+		t.Errorf("%d %v", r.StatusCode, r.Header)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -262,4 +263,37 @@ func TestTempoNodeAnswers(t *testing.T) {
 	if _, code, _ := rpc(t, url, "eth_sendRawTransactionSync", raw); code == 0 {
 		t.Error("a node that is down answers")
 	}
+}
+
+// Whatever a node is asked, it answers or refuses.
+func FuzzNode(f *testing.F) {
+	clock := canopytest.NewStillClock(start)
+	chains := []*canopytest.Chain{
+		canopytest.NewChain(canopytest.ChainConfig{Clock: clock}), canopytest.NewChain(canopytest.ChainConfig{ID: payment.TempoTest, Clock: clock}),
+	}
+	var nodes []*canopytest.Node
+	for _, c := range chains {
+		c.Fund(newWallet().Address(), payment.Dollar)
+		nodes = append(nodes, canopytest.NewNode(c))
+	}
+	for _, method := range []string{
+		"eth_chainId", "eth_getBlockByNumber", "eth_call", "eth_getLogs", "eth_getTransactionReceipt", "eth_getTransactionByHash",
+		"eth_getTransactionCount", "eth_sendRawTransaction", "eth_sendRawTransactionSync", "eth_estimateGas",
+	} {
+		f.Add(`{"id":1,"method":"` + method + `","params":["0x1","latest"]}`)
+		f.Add(`[{"id":1,"method":"` + method + `","params":[{"to":"0x20c0000000000000000000000000000000000000","data":"0x70a08231","address":[],"fromBlock":"0x0","toBlock":"0xff","topics":[null,[]],"calls":[{"to":"","data":"0x","value":"-1"}],"nonceKey":-1,"gas":"0x0"},"0x0"]}]`)
+	}
+	f.Add(`{"id":1,"method":"eth_getLogs","params":[{"fromBlock":"0xffffffffffffffff","toBlock":"0xffffffffffffffff"}]}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, n := range nodes {
+			w := httptest.NewRecorder()
+			n.ServeHTTP(w, httptest.NewRequest("POST", "/", strings.NewReader(body)))
+			if w.Code == http.StatusOK && !json.Valid(w.Body.Bytes()) {
+				t.Errorf("%s", w.Body)
+			}
+		}
+		for _, c := range chains {
+			c.AssertTransfers(t)
+		}
+	})
 }

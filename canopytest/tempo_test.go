@@ -371,6 +371,32 @@ func TestTempoSponsored(t *testing.T) {
 	}
 }
 
+// Two sponsors of the same bytes, in one block: one payment.
+func TestTempoTwoSponsors(t *testing.T) {
+	t.Parallel()
+	w := newTempo(t, canopytest.Manual)
+	var hashes []string
+	for _, name := range []string{"a", "b"} {
+		sponsor := otherWallet(name)
+		w.chain.Fund(sponsor.Address(), payment.Dollar)
+		hash, err := w.chain.Broadcast(t.Context(), w.wallet.sponsoredRaw(w.memoTx(10_000, memo1).expiring(), sponsor))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes = append(hashes, hash)
+	}
+	if len(w.chain.Pending()) != 2 {
+		t.Errorf("waiting: %v", w.chain.Pending())
+	}
+	w.chain.Mine()
+	first, _ := w.landed(hashes[0])
+	second, _ := w.landed(hashes[1])
+	if !first || second {
+		t.Errorf("landed: %v, %v", first, second)
+	}
+	w.chain.AssertSpent(t, w.wallet.Address(), payment.Cent)
+}
+
 // What is not final is taken back, with its lane, its replay mark and its fee;
 // and lands again.
 func TestTempoReorg(t *testing.T) {

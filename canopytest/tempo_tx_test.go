@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -140,6 +141,30 @@ func FuzzDecodeTempo(f *testing.F) {
 			t.Errorf("written as %x", canopytest.EncodeForTest(tx))
 		}
 	})
+}
+
+// Integers have one spelling, also where the bytes are signed.
+func TestDecodeTempoIntegers(t *testing.T) {
+	t.Parallel()
+	w := newTempo(t, canopytest.Manual)
+	x := w.memoTx(1, memo1)
+	for i := range 13 {
+		for name, v := range map[string]any{"a zero in front": []byte{0, 5}, "a zero": []byte{0}, "33 bytes": bytes.Repeat([]byte{1}, 33)} {
+			fields := x.fields(x.token, []byte{})
+			switch fields[i].(type) {
+			case uint64, *big.Int:
+			default:
+				continue
+			}
+			fields[i] = v
+			if tx, err := canopytest.DecodeTempo(w.wallet.seal(fields)); err == nil {
+				t.Errorf("field %d, %s: %v", i, name, tx)
+			}
+		}
+	}
+	if _, err := canopytest.DecodeTempo(w.wallet.seal(x.fields(x.token, []byte{}))); err != nil {
+		t.Error(err)
+	}
 }
 
 // A signature of 65 bytes is the sender's own whatever byte it begins with.

@@ -86,6 +86,16 @@ func (w wallet) raw(x *tempoTx) []byte {
 	return encodeRLP(x.envelope, append(fields, sig))
 }
 
+// seal signs fields, of a transaction that pays for itself.
+func (w wallet) seal(fields []any) []byte {
+	sig, err := crypto.Sign(crypto.Keccak256(encodeRLP(0x76, fields)), w.key)
+	if err != nil {
+		panic(err)
+	}
+	sig[64] += 27
+	return encodeRLP(0x76, append(fields, sig))
+}
+
 // sponsoredRaw is x signed by w, and paid for by sponsor.
 func (w wallet) sponsoredRaw(x *tempoTx, sponsor wallet) []byte {
 	x.sponsored, x.envelope = true, 0x76
