@@ -12,8 +12,8 @@ import (
 	"github.com/canopy-go/canopy/policy"
 )
 
-// covers reports whether l counts other when it judges r.
-func (l *limit) covers(r, other *record) bool {
+// covers reports whether l, as it judges r for that payee, counts other.
+func (l *limit) covers(r, other *record, payee payment.Address) bool {
 	if l.table != "" {
 		if tableOf(r.agent) != l.table || tableOf(other.agent) != l.table {
 			return false
@@ -23,9 +23,24 @@ func (l *limit) covers(r, other *record) bool {
 	case "host":
 		return r.host == other.host && r.host != ""
 	case "payee":
-		return r.terms.Payee() == other.terms.Payee()
+		return slices.ContainsFunc(other.terms.Recipients, func(p payment.Recipient) bool { return p.Address == payee })
 	}
 	return true
+}
+
+// payees are whom l judges r for: each recipient where it is one per payee, and
+// else nobody in particular.
+func (l *limit) payees(r *record) []payment.Address {
+	if l.scope != "payee" {
+		return []payment.Address{{}}
+	}
+	var out []payment.Address
+	for _, p := range r.terms.Recipients {
+		if !slices.Contains(out, p.Address) {
+			out = append(out, p.Address)
+		}
+	}
+	return out
 }
 
 // begin is the instant after which l counts at now.
@@ -41,19 +56,22 @@ func (l *limit) begin(now time.Time) time.Time {
 type fate struct {
 	live, spent bool
 	at          time.Time
+	usd         payment.USD
 }
 
 func (o *oracle) fate(r *record) fate {
-	c := o.w.chain
+	c := r.chain
 	switch {
-	case c.dead(r.nonce, r.validBefore):
-		return fate{}
-	case r.tx != nil && r.tx.block <= c.final():
-		return fate{spent: true, at: latest(c.blocks[r.tx.block].time, r.authorized)}
-	case !r.watched: // nobody can be asked: it counts as spent at its end
+	case r.slot.Kind == payment.SlotProof:
 		return fate{spent: true, at: r.validBefore}
+	case c.dead(r):
+		return fate{}
+	case c.isFinal(r.tx):
+		return fate{spent: true, at: latest(c.blocks[r.tx.block].time, r.authorized), usd: r.paid()}
+	case !r.watched: // nobody can be asked: it counts as spent at its end
+		return fate{spent: true, at: r.validBefore, usd: r.cost}
 	}
-	return fate{live: true}
+	return fate{live: true, usd: r.cost}
 }
 
 // caps is I1, at the commit that authorized r: money that can still move and
@@ -65,7 +83,7 @@ func (o *oracle) caps(r *record) {
 	fates := make([]fate, 0, len(o.active))
 	for _, other := range o.active {
 		f := o.fate(other)
-		if !f.live && (!f.spent || f.at.Before(oldest)) {
+		if !f.live && !other.state.Live() && (!f.spent || f.at.Before(oldest)) {
 			if !f.spent && (other.watched || w.now.Sub(other.validBefore) > 26*time.Hour) || f.spent {
 				continue
 			}
@@ -76,23 +94,22 @@ func (o *oracle) caps(r *record) {
 	o.active = kept
 	for i := range w.setup.caps {
 		l := &w.setup.caps[i]
-		if !l.covers(r, r) {
-			continue
-		}
-		begin := l.begin(r.authorized)
-		var sum payment.USD
-		var count int64
-		for k, other := range o.active {
-			if f := fates[k]; (f.live || f.spent && f.at.After(begin)) && l.covers(r, other) {
-				sum += other.cost
-				if other.tx != nil && f.spent {
-					sum += other.paid() - other.cost
-				}
-				count++
+		for _, payee := range l.payees(r) {
+			if !l.covers(r, r, payee) {
+				continue
 			}
-		}
-		if l.count > 0 && count > l.count || l.count == 0 && sum > l.usd {
-			w.breaks("I1: with %s, %s in %d payments can move or moved, over the cap %s of %q", r, sum, count, l, l.table)
+			begin := l.begin(r.authorized)
+			var sum payment.USD
+			var count int64
+			for k, other := range o.active {
+				if f := fates[k]; (f.live || f.spent && f.at.After(begin)) && l.covers(r, other, payee) {
+					sum += f.usd
+					count++
+				}
+			}
+			if l.count > 0 && count > l.count || l.count == 0 && sum > l.usd {
+				w.breaks("I1: with %s, %s in %d payments can move or moved, over the cap %s of %q", r, sum, count, l, l.table)
+			}
 		}
 	}
 }
@@ -106,9 +123,12 @@ func (o *oracle) windows() {
 		at time.Time
 	}
 	var all []move
-	for _, r := range o.all {
-		if r.tx != nil && !r.tx.outside() {
-			all = append(all, move{r, latest(w.chain.blocks[r.tx.block].time, r.authorized)})
+	for o.young < len(o.all) && w.now.Sub(o.all[o.young].authorized) > 72*time.Hour {
+		o.young++
+	}
+	for _, r := range o.all[o.young:] {
+		if r.tx != nil && r.tx.r == r && r.paid() > 0 {
+			all = append(all, move{r, latest(r.chain.blocks[r.tx.block].time, r.authorized)})
 		}
 	}
 	slices.SortFunc(all, func(a, b move) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.r.n, b.r.n)) })
@@ -120,13 +140,13 @@ func (o *oracle) windows() {
 		var sum payment.USD
 		first, count := 0, int64(0)
 		for k, m := range all {
-			if !l.covers(m.r, m.r) {
+			if !l.covers(m.r, m.r, payment.Address{}) {
 				continue
 			}
 			sum += m.r.paid()
 			count++
 			for ; !all[first].at.After(l.begin(m.at)); first++ {
-				if l.covers(all[first].r, all[first].r) {
+				if l.covers(all[first].r, all[first].r, payment.Address{}) {
 					sum -= all[first].r.paid()
 					count--
 				}
@@ -153,13 +173,24 @@ func (o *oracle) verify() {
 func (o *oracle) audit() {
 	w := o.w
 	opts := check.Options{Policy: w.policy}
+	clear := true           // the chains show what the ledger tells
+	had := map[string]int{} // a nonce of a lane that was not used is used again
 	for _, r := range o.all {
-		if r.signed {
-			opts.Signatures = append(opts.Signatures, check.Signature{Slot: r.slot, At: r.signedAt})
-		}
+		had[r.slotKey]++
 	}
-	if !slices.ContainsFunc(w.chain.log, (*chainTx).outside) {
-		opts.Uses = nodes{w: w}.uses(&node{}, 0, uint64(w.chain.final()))
+	for _, r := range o.all {
+		if r.signed && had[r.slotKey] == 1 {
+			opts.Signatures = append(opts.Signatures, check.Signature{Slot: r.slotKey, At: r.signedAt})
+		}
+		clear = clear && !(r.state == ledger.Settled && r.tx.failed)
+	}
+	for _, c := range w.chains {
+		clear = clear && !slices.ContainsFunc(c.log, (*chainTx).outside)
+	}
+	if clear {
+		for _, c := range w.chains {
+			opts.Uses = append(opts.Uses, nodes{w, c}.uses(&node{}, 0, uint64(c.final()))...)
+		}
 	}
 	report, err := check.Run(context.Background(), w.book, opts)
 	o.check(err)
@@ -171,13 +202,15 @@ func (o *oracle) audit() {
 // rested is I12 and I13: where there is a chain to ask, no hold outlives its
 // end, and no use of the key from elsewhere stays unseen.
 func (o *oracle) rested() {
-	for _, tx := range o.w.chain.log {
-		if r := o.byNonce[tx.auth.Nonce]; r != nil && r.released {
-			continue // the ledger knows the slot, and looks at it no more
-		}
-		early := tx.block >= 0 && o.w.chain.blocks[tx.block].time.Before(o.w.looked.Add(630*time.Second))
-		if tx.stolen && !early && !tx.told && len(o.w.nodes) > 0 {
-			o.w.breaks("I13: somebody else used the key in block %d, and no agent was frozen for it", tx.block)
+	for _, c := range o.w.chains {
+		for _, tx := range c.log {
+			if r := o.bySlot[tx.slot.String()]; r != nil && r.released {
+				continue // the ledger knows the slot, and looks at it no more
+			}
+			early := tx.block >= 0 && c.blocks[tx.block].time.Before(c.looked.Add(630*time.Second))
+			if tx.stolen && !early && !tx.told && len(c.nodes) > 0 {
+				o.w.breaks("I13: somebody else used the key in block %d of %s, and no agent was frozen for it", tx.block, c)
+			}
 		}
 	}
 	for _, r := range o.all {
@@ -191,8 +224,10 @@ func (o *oracle) rested() {
 // recorded of it, and whether it has no end yet.
 func (r *record) counted() (until time.Time, open, counts bool) {
 	switch {
-	case r.released:
+	case r.released && r.counts == 0:
 		return time.Time{}, false, false
+	case r.released:
+		return r.spent, false, true
 	case r.state == ledger.NeedsOperator, r.state != ledger.Settled && r.watched:
 		return time.Time{}, true, true
 	case r.state == ledger.Settled && !r.spent.IsZero():
@@ -201,30 +236,40 @@ func (r *record) counted() (until time.Time, open, counts bool) {
 	return r.validBefore, false, true
 }
 
-// denied judges a denial for a full cap: by the ledger's own rules one has to
-// be full.
+// denied judges a denial for a full cap, or for want of a lane: by the ledger's
+// own rules one has to be full, or all lanes taken.
 func (o *oracle) denied(e ledger.Entry) {
-	if !slices.ContainsFunc(e.Reasons, func(r policy.Reason) bool {
-		return r.Code == policy.CodeCapExceeded || r.Code == policy.CodeCountExceeded
-	}) {
+	has := func(codes ...string) bool {
+		return slices.ContainsFunc(e.Reasons, func(r policy.Reason) bool { return slices.Contains(codes, r.Code) })
+	}
+	if c := o.w.chain(e.Terms.Asset.Chain); has(ledger.CodeNoFreeLane) && o.busy(c) < o.w.setup.lanes {
+		o.w.breaks("I12: a payment is denied for want of a lane, and %d of %d are taken", o.busy(c), o.w.setup.lanes)
+	}
+	if !has(policy.CodeCapExceeded, policy.CodeCountExceeded) {
 		return
 	}
+	o.counted = slices.DeleteFunc(o.counted, func(r *record) bool {
+		until, open, counts := r.counted()
+		return !open && !r.state.Live() && (!counts || o.w.now.Sub(until) > 26*time.Hour)
+	})
 	asked := &record{agent: e.Agent, host: e.Host, terms: e.Terms}
 	for i := range o.w.setup.caps {
 		l := &o.w.setup.caps[i]
-		if !l.covers(asked, asked) {
-			continue
-		}
-		sum, count := e.Cost, int64(1)
-		begin := l.begin(e.CreatedAt)
-		for _, other := range o.all {
-			if until, open, counts := other.counted(); counts && (open || until.After(begin)) && l.covers(asked, other) {
-				sum += other.counts
-				count++
+		for _, payee := range l.payees(asked) {
+			if !l.covers(asked, asked, payee) {
+				continue
 			}
-		}
-		if l.count > 0 && count > l.count || l.count == 0 && sum > l.usd {
-			return
+			sum, count := e.Cost, int64(1)
+			begin := l.begin(e.CreatedAt)
+			for _, other := range o.counted {
+				if until, open, counts := other.counted(); counts && (open || until.After(begin)) && l.covers(asked, other, payee) {
+					sum += other.counts
+					count++
+				}
+			}
+			if l.count > 0 && count > l.count || l.count == 0 && sum > l.usd {
+				return
+			}
 		}
 	}
 	o.w.breaks("I12: a payment of %s to %s is denied for a full cap, and no cap is full", e.Cost, e.Host)

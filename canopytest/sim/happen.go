@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/canopy-go/canopy"
@@ -52,6 +53,10 @@ func (w *world) wait() {
 		d = time.Duration(w.rng.IntN(180)) * time.Second
 	case 5, 6: // to the very edge of something
 		d = w.edge()
+	default:
+		if !w.chance(4) && len(w.turns()) > 0 {
+			d /= 15
+		}
 	}
 	w.pass(d)
 }
@@ -80,6 +85,8 @@ type want struct {
 
 	to     payment.Address // of a direct transfer, which has no URL
 	amount payment.USD
+	chain  *chain
+	memo   string
 }
 
 // call has a program call its client: for something new, or for what it asked
@@ -151,6 +158,9 @@ func (w *world) granted(agent string) *asking {
 func (w *world) want() want {
 	s := w.hosts[w.rng.IntN(len(w.hosts))]
 	q := want{method: http.MethodGet, url: fmt.Sprintf("https://%s/goods/%d", s.host, w.rng.IntN(12))}
+	if w.chance(8) && slices.ContainsFunc(s.speak, func(p protocol) bool { return p.Chain().tempo }) {
+		q.url = fmt.Sprintf("https://%s/who/%d", s.host, w.rng.IntN(12))
+	}
 	if w.chance(4) {
 		q.method, q.body = http.MethodPost, fmt.Sprintf(`{"q":%d}`, w.rng.IntN(3))
 	}
@@ -167,7 +177,7 @@ func (w *world) newKey(q want) string {
 		return fmt.Sprintf("key-%d", w.rng.IntN(5))
 	}
 	if q.isTransfer() {
-		return fmt.Sprintf("pay-%s-%d-%d", q.to, q.amount, w.rng.IntN(3))
+		return q.newKey(w.rng.IntN(3))
 	}
 	return fmt.Sprintf("key-%s-%d", path.Base(q.url)+q.method+q.body, w.rng.IntN(4))
 }
@@ -321,7 +331,7 @@ func (w *world) repair() {
 				ID: r.id, Version: r.version, To: ledger.ExpiredUnused, By: ledger.ByOperator, Now: w.now, Who: "operator", Assumed: true,
 			})
 			w.oracle.check(err)
-			w.oracle.became(r, e)
+			w.oracle.became(nil, r, e)
 		}
 	}
 	for _, agent := range append([]string{""}, w.setup.agents...) {
@@ -353,31 +363,37 @@ func (w *world) cancel() {
 	}
 }
 
-// stir is what the chain does by itself.
+// stir is what a chain does by itself.
 func (w *world) stir() {
-	switch n := w.rng.IntN(10); {
-	case n < 4:
-		depth := 1 + w.rng.IntN(w.chain.finality)
-		w.note("the chain takes %d blocks back", depth)
-		w.chain.reorg(depth, func() bool { return w.chance(3) })
-	case n < 6:
-		if w.chain.halted.IsZero() {
-			w.chain.halted = w.now.Add(time.Duration(w.rng.IntN(600)) * time.Second)
+	c := w.someChain()
+	switch n := w.rng.IntN(20); {
+	case n < 8:
+		depth := 1 + w.rng.IntN(c.finality)
+		w.note("%s takes %d blocks back", c, depth)
+		c.reorg(depth, func() bool { return w.chance(3) })
+	case n < 12:
+		if c.halted.IsZero() {
+			c.halted = w.now.Add(time.Duration(w.rng.IntN(600)) * time.Second)
 			if w.chance(4) {
-				w.chain.halted = w.now.Add(time.Duration(w.rng.IntN(120)) * time.Minute)
+				c.halted = w.now.Add(time.Duration(w.rng.IntN(120)) * time.Minute)
 			}
-			w.note("the chain halts until %s", w.chain.halted.Format("15:04:05"))
+			w.note("%s halts until %s", c, c.halted.Format("15:04:05"))
 		}
-	case n < 9:
-		w.turnNodes()
-	case !w.looked.IsZero() && w.chance(25):
+	case n < 18:
+		c.turn()
+	case n < 19:
+		if w.chance(4) {
+			c.poor = w.now.Add(time.Duration(w.rng.IntN(300)) * time.Second)
+			w.note("the account on %s is short until %s", c, c.poor.Format("15:04:05"))
+		}
+	case !c.looked.IsZero() && w.chance(12):
 		r := w.oracle.recent(w.rng)
-		if w.chance(2) || r.tx != nil {
-			w.chain.outside(nil, false)
+		if w.chance(2) || r == nil || r.tx != nil || r.chain != c || r.slot.Kind == payment.SlotExpiring || r.slot.Kind == payment.SlotProof {
+			c.outside(nil, false)
 		} else {
-			w.chain.outside(r, w.chance(2))
+			c.outside(r, w.chance(2))
 		}
 	default:
-		w.chain.mine(w.now)
+		c.mine(w.now)
 	}
 }

@@ -29,11 +29,16 @@ func main() {
 	steps := flag.Int("steps", 200_000, "steps of each seed")
 	seed := flag.Uint64("seed", 1, "the first seed")
 	seeds := flag.Int("seeds", 1, "how many seeds")
+	rail := flag.String("rail", railBoth, "what sellers are paid by: x402, mpp or both")
 	loud := flag.Bool("v", false, "print everything that happens")
 	flag.Parse()
+	if *rail != railX402 && *rail != railMPP && *rail != railBoth {
+		fmt.Fprintln(os.Stderr, "sim: -rail is x402, mpp or both")
+		os.Exit(2)
+	}
 	for s := *seed; s < *seed+uint64(*seeds); s++ {
 		began := time.Now()
-		w, err := newWorld(s)
+		w, err := newWorld(s, *rail)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "sim:", err)
 			os.Exit(2)
@@ -42,7 +47,7 @@ func main() {
 		b := w.play(*steps)
 		took := time.Since(began)
 		fmt.Printf("seed %d: %d steps, %d payments, %d moved, trace %016x, %.1f s, %.0f steps/s\n",
-			s, w.step, len(w.oracle.all), len(w.chain.log), w.sum, took.Seconds(), float64(w.step)/took.Seconds())
+			s, w.step, len(w.oracle.all), w.oracle.moves, w.sum, took.Seconds(), float64(w.step)/took.Seconds())
 		if b != nil {
 			w.report(os.Stdout)
 			os.Exit(1)

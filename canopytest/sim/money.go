@@ -3,12 +3,11 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
-	"math/big"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/canopy-go/canopy/approvals"
-	"github.com/canopy-go/canopy/canopytest"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
@@ -26,47 +25,77 @@ func (w *world) fee(host string) payment.USD {
 }
 
 // signed sees a signature before it is handed out.
-func (o *oracle) signed(t *task, slot string, digest [32]byte) {
+func (o *oracle) signed(t *task, slot string, digest [32]byte, sig string) {
 	w := o.w
-	r := o.bySlot[slot]
-	switch {
-	case r == nil:
+	r := o.byID[t.grant]
+	if r == nil || r.slotKey != slot {
 		w.breaks("I3: %s signs for a slot that was never committed", t)
 		return
-	case r.released && !w.chain.dead(r.nonce, r.validBefore):
+	}
+	if !t.bent && !slices.Contains(r.digests, digest) {
+		r.digests = append(r.digests, digest)
+	}
+	switch {
+	case r.released && !r.chain.dead(r):
 		w.breaks("I3: %s signs for %s, which is %s", t, r, r.state)
-	case digest != r.digest(w.chain.asset) && !t.bent:
+	case !t.bent && r.slot.Kind == payment.SlotEVM && digest != r.authorization().Digest(r.terms.Asset),
+		!t.bent && r.slot.Kind == payment.SlotProof && digest != proofDigest(r.terms.Asset.Chain, r.challenge, r.realm):
 		w.breaks("I6: what is signed for %s does not carry out its terms", r)
+	case len(r.digests) > 1+r.variants:
+		w.breaks("I4: %s signs a further time for %s, which may be signed %d times", t, r, 1+r.variants)
 	case !t.unfrozen:
 		w.breaks("F27: %s signs for %s without having read whether payments are frozen", t, r)
 	}
 	w.note("%s: signs %s", t, r)
 	t.unfrozen = false
 	t.signed = append(t.signed, r)
+	o.bySig[sig] = r
 	if !r.signed {
 		r.signed, r.signedAt = true, w.now
 	}
 }
 
-// authorization is what r should have signed, laid out by canopytest.
-func (r *record) authorization() canopytest.Authorization {
-	before, _ := payment.UnitsFromBig(big.NewInt(r.validBefore.Unix()))
-	return canopytest.Authorization{
-		Token: r.terms.Asset.Address, From: payer, To: r.terms.Payee(), Value: r.terms.Amount,
-		ValidBefore: before, Nonce: r.nonce,
+// built sees what a rail made of a payment, which is signed and not sent yet.
+func (o *oracle) built(t *task, speak protocol, a payment.Authorization) {
+	w := o.w
+	r := o.byID[t.grant]
+	s := &spend{chain: speak.Chain()}
+	ok := len(a.Raw) > 0 && s.carry(a.Raw)
+	if len(a.Raw) == 0 {
+		h := http.Header{}
+		h.Set(a.Header, a.Value)
+		s, ok = speak.Read(h)
+	} else if ok {
+		s.challenge, s.realm = r.challenge, r.realm // a transaction has them in its memo only
+		o.byTx[s.tx.Hash()] = r
+	}
+	if !ok || o.payment(s) != r && s.hash == "" {
+		if !t.bent && ok && o.bySig[s.sig] == nil {
+			return // another key signed it
+		}
+		w.breaks("I6: nobody can read what %s made of %s", t, r)
+		return
+	}
+	if s.tx != nil && !s.tx.Sponsored {
+		o.byTx[s.tx.Hash()] = r
+	}
+	if s.challenge != r.challenge {
+		w.breaks("I6: %s is signed for another challenge than was committed", r)
+	} else if s.hash == "" {
+		if what := s.differs(r); what != "" {
+			w.breaks("I6: what is signed for %s does not carry out its terms: %s", r, what)
+		}
 	}
 }
-
-func (r *record) digest(asset payment.Asset) [32]byte { return r.authorization().Digest(asset) }
 
 // sent sees a request as it leaves.
 func (o *oracle) sent(t *task, req *http.Request, body []byte) {
 	w := o.w
-	a, paid := w.protocol.Read(req.Header)
-	if !paid {
+	s, _ := w.read(req.Header)
+	if s == nil {
 		return
 	}
-	r := o.handed(t, a, false)
+	r := o.handed(t, s, false)
 	sum := sha256.Sum256(body)
 	if r != nil && (req.Method != r.terms.Method || req.URL.Scheme+"://"+req.URL.Host != r.terms.Origin ||
 		req.URL.RequestURI() != r.terms.Target || !bytes.Equal(sum[:], r.terms.BodyDigest[:])) {
@@ -74,27 +103,40 @@ func (o *oracle) sent(t *task, req *http.Request, body []byte) {
 	}
 }
 
-// handed sees an authorization as it leaves, and returns its payment.
-func (o *oracle) handed(t *task, a canopytest.Authorization, transfer bool) *record {
+// broadcast sees a transaction as it goes to a node: of a transfer, or of a
+// payment that a seller is shown it for.
+func (o *oracle) broadcast(t *task, s *spend) {
+	if r := o.payment(s); r != nil {
+		s.challenge, s.realm = r.challenge, r.realm
+		if hash := s.tx.Hash(); r.txHash != hash {
+			o.w.breaks("I3: %s broadcasts %s before its hash is committed", t, r)
+		}
+		o.handed(t, s, r.terms.IsTransfer())
+		return
+	}
+	o.handed(t, s, false)
+}
+
+// handed sees a payment as it leaves, and returns it.
+func (o *oracle) handed(t *task, s *spend, transfer bool) *record {
 	w := o.w
-	r := o.byNonce[a.Nonce]
+	r := o.payment(s)
 	if r == nil {
 		w.breaks("I3: %s sends what was never committed", t)
 		return nil
 	}
-	want := r.authorization()
-	want.Signature = a.Signature
+	what := s.differs(r)
 	switch {
 	case r.terms.IsTransfer() != transfer:
 		w.breaks("I6: %s is sent by another way than it was judged for", r)
-	case want.Digest(w.chain.asset) != a.Digest(w.chain.asset) || w.chain.signed[r.digest(w.chain.asset)] != string(a.Signature):
-		w.breaks("I6: the bytes that %s sends do not carry out %s", t, r)
+	case what != "":
+		w.breaks("I6: the bytes that %s sends do not carry out %s: %s", t, r, what)
 	case !t.unfrozen:
 		w.breaks("F27: %s sends %s without having read whether payments are frozen", t, r)
 	}
 	t.unfrozen = false
-	if t.last != r {
-		t.last, t.sends = r, 0
+	if bytes := s.sig + s.hash; t.last != bytes {
+		t.last, t.sends = bytes, 0
 	}
 	if t.sends++; t.sends > 3 {
 		w.breaks("F12: %s sends %s for the %dth time", t, r, t.sends)
@@ -114,48 +156,95 @@ func (o *oracle) advanced(t *task, c *ledger.Change, e ledger.Entry, err error) 
 		return
 	}
 	o.w.note("%s: %s from %s to %s", t, r, r.state, e.State)
-	o.became(r, e)
+	if c.Variant != nil {
+		o.varied(r, e)
+	}
+	o.became(t, r, e)
 }
 
-// became judges what a payment turned into.
-func (o *oracle) became(r *record, e ledger.Entry) {
+// varied judges a commit that lets r be signed for a further challenge: at most
+// three of them, on a lane, while nobody is frozen, and the hold lasts as long as
+// what is signed.
+func (o *oracle) varied(r *record, e ledger.Entry) {
+	w := o.w
+	w.note("%s may be signed for a further challenge", r)
+	r.variants++
+	r.challenged[r.challenge] = true
+	r.challenge = e.ChallengeID
+	validity := e.SignBefore.Sub(w.now.Add(w.machine))
+	switch {
+	case r.variants > 3:
+		w.breaks("I4: %s is signed for %d further challenges", r, r.variants)
+	case r.slot.Kind != payment.SlotLane || r.state != e.State || !e.State.Live():
+		w.breaks("I4: %s, which is %s, is signed for a further challenge", r, r.state)
+	case w.isFrozen(r.agent):
+		w.breaks("I11: %s is signed for a further challenge while %s is frozen", r, r.agent)
+	case e.ValidBefore.Before(r.validBefore) || e.ValidBefore.Before(e.SignBefore):
+		w.breaks("I8: the hold of %s ends at %s, and what is signed at %s and %s", r, e.ValidBefore, r.validBefore, e.SignBefore)
+	case validity > r.terms.Validity+90*time.Second || validity > w.setup.valid+90*time.Second:
+		w.breaks("I10: %s is valid for %v more", r, validity)
+	}
+	r.validBefore = e.ValidBefore
+}
+
+// became judges what a payment turned into, by the call t or somebody else.
+func (o *oracle) became(t *task, r *record, e ledger.Entry) {
 	w := o.w
 	if e.Version <= r.version {
 		w.breaks("I9: %s goes from version %d to %d", r, r.version, e.Version)
 	}
-	if e.Slot.String() != r.slot || e.TermsHash != r.hash || e.Cost != r.cost || !e.ValidBefore.Equal(r.validBefore) {
+	if e.Slot.String() != r.slotKey || e.TermsHash != r.hash || e.Cost != r.cost || !e.ValidBefore.Equal(r.validBefore) || e.ChallengeID != r.challenge {
 		w.breaks("I9: %s is another payment than was authorized", r)
 	}
 	if r.delivered && !e.Delivered {
 		w.breaks("I9: %s is no longer delivered", r)
 	}
-	if r.outcome == 0 {
+	if r.outcome == 0 && !e.OutcomeAt.IsZero() {
 		r.outcome, r.outcomeAt, r.outcomeGen = w.step, e.OutcomeAt, w.clockGen
 	}
 	r.state, r.version, r.delivered, r.spent, r.counts = e.State, e.Version, e.Delivered, e.SpentAt, e.Spent
+	r.txHash = e.Receipt.TxHash
+	final := r.chain.isFinal(r.tx)
+	ours := final && r.tx.r == r
+	use := r.chain.use(r) // a lane may have been used before r was in it
+	stolen := r.chain.isFinal(use) && use.stolen
+	o.spent(t, r, ours)
 	switch {
-	case e.State.Freed() && r.counts != 0, e.State.Live() && r.counts != r.cost,
-		e.State == ledger.Settled && r.counts != r.cost && r.counts != r.paid():
-		w.breaks("I1: %s of %s is %s and counts for %s", r, r.cost, e.State, r.counts)
-	}
-	final := r.tx != nil && r.tx.block <= w.chain.final()
-	switch {
-	case e.State == ledger.Cancelled && !(final && r.tx.canceled):
+	case e.State == ledger.Cancelled && !(final && (r.tx.canceled || ours && r.tx.failed)):
 		w.breaks("I8: %s is cancelled, and no final block shows it", r)
-	case e.State == ledger.NeedsOperator && !(final && r.tx.stolen):
+	case e.State == ledger.NeedsOperator && !stolen:
 		w.breaks("I8: %s is put before an operator, and no final block shows why", r)
+	case e.State == ledger.Cancelled:
+		r.released = true
 	case e.State.Freed():
 		r.released = true
-		if !w.chain.dead(r.nonce, r.validBefore) {
+		if !r.chain.dead(r) {
 			w.breaks("I8: %s is %s, and can still move: final is %s, it ends at %s", r, e.State,
-				w.chain.finalTime().Format("15:04:05"), r.validBefore.Format("15:04:05"))
+				r.chain.finalTime().Format("15:04:05"), r.validBefore.Format("15:04:05"))
 		}
 	case e.State == ledger.Settled:
-		if !final || r.tx.outside() {
+		if !ours || r.tx.failed && (t == nil || !r.chain.liedSince(t.began)) {
 			w.breaks("I8: %s is settled, and no final block shows it", r)
-		} else if moved := latest(w.chain.blocks[r.tx.block].time, r.authorized); !e.SpentAt.IsZero() && e.SpentAt.Before(moved) {
+		} else if moved := latest(r.chain.blocks[r.tx.block].time, r.authorized); !e.SpentAt.IsZero() && e.SpentAt.Before(moved) {
 			w.breaks("I8: %s counts until %s, and moved at %s", r, e.SpentAt, moved)
 		}
+	}
+}
+
+// spent is I1 of one payment: what counts of it is all that it may cost while it
+// can move, and afterwards the value that moved and the fee that was paid. A node
+// that tells of a higher fee makes it more, and never less.
+func (o *oracle) spent(t *task, r *record, ours bool) {
+	want := r.cost
+	switch {
+	case r.state == ledger.Settled && ours, r.state == ledger.Cancelled && ours:
+		want = r.paid()
+	case r.state.Freed():
+		want = 0
+	}
+	lied := ours && t != nil && r.chain.liedSince(t.began)
+	if r.counts < want || r.counts > want && !(lied && r.counts <= r.cost) {
+		o.w.breaks("I1: %s of %s is %s and counts for %s, not %s", r, r.cost, r.state, r.counts, want)
 	}
 }
 
@@ -166,43 +255,52 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// moved sees a transfer in a block.
+// moved sees a use of the key in a block.
 func (o *oracle) moved(tx *chainTx) {
 	w := o.w
-	r := o.byNonce[tx.auth.Nonce]
-	switch {
-	case tx.outside():
-		w.note("block %d has a use of the key from elsewhere: %s, cancelled: %v", tx.block, o.nameOf(tx.auth.Nonce), tx.canceled)
+	r := tx.r
+	if tx.outside() {
+		r = o.bySlot[tx.slot.String()]
+		w.note("block %d has a use of the key from elsewhere: %s, cancelled: %v", tx.block, o.nameOf(r), tx.canceled)
 		if r != nil {
 			r.tx = tx
 		}
 		return
-	case r == nil:
-		w.breaks("I13: money moved by a nonce that no payment explains")
-		return
 	}
-	w.note("%s moves in block %d", r, tx.block)
+	o.moves++
+	how := ""
+	if tx.failed {
+		how = " and fails"
+	}
+	w.note("%s moves%s in block %d for a fee of %s", r, how, tx.block, tx.fee)
+	what := tx.spend.differs(r)
 	switch {
 	case r.tx != nil:
 		w.breaks("I5: %s moves a second time", r)
 	case r.released:
 		w.breaks("I8: %s moves after it was %s", r, r.state)
-	case tx.auth.To != r.terms.Payee() || tx.auth.Value != r.terms.Amount:
-		w.breaks("I6: %s moves other money than its terms", r)
+	case what != "":
+		w.breaks("I6: %s moves other money than its terms: %s", r, what)
 	}
 	r.tx = tx
 	for _, key := range r.keys {
 		for _, other := range o.keys[keyOf{r.agent, key}] {
-			if other != r && other.tx != nil && !other.tx.outside() && other.print == r.print {
+			if !tx.failed && other != r && other.tx != nil && !other.tx.outside() && !other.tx.failed && other.print == r.print {
 				w.breaks("I5: %s and %s moved for one key", other, r)
 			}
 		}
 	}
 }
 
-// undone sees a transfer taken back by a reorganisation.
+// undone sees a use taken back by a reorganisation.
 func (o *oracle) undone(tx *chainTx) {
-	if r := o.byNonce[tx.auth.Nonce]; r != nil {
+	r := tx.r
+	if tx.outside() {
+		r = o.bySlot[tx.slot.String()]
+	} else {
+		o.moves--
+	}
+	if r != nil && r.tx == tx {
 		r.tx = nil
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,14 +21,14 @@ var errReset = errors.New("sim: connection reset by peer")
 func (n transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w, t := n.w, taskOf(req.Context())
 	w.yield(t, "send")
-	var body []byte
+	body := ""
 	if req.Body != nil {
 		b, err := io.ReadAll(req.Body)
 		req.Body.Close()
 		if err != nil {
 			return nil, err
 		}
-		body = b
+		body = string(b)
 	}
 	if err := req.Context().Err(); err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func (n transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.note("%s: the request is lost", t)
 		return nil, errReset
 	}
-	w.oracle.sent(t, req, body)
+	w.oracle.sent(t, req, []byte(body))
 	a := s.serve(t, req)
 	if a.wait > 0 {
 		w.sleep(t, a.wait, "slow answer")
@@ -52,8 +53,9 @@ func (n transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if a.lost || w.chance(w.setup.rate(100)) {
 		return nil, errReset
 	}
+	body = cmp.Or(a.body, "{}")
 	return &http.Response{
 		StatusCode: a.status, Status: http.StatusText(a.status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: a.header, Body: io.NopCloser(strings.NewReader("{}")), ContentLength: 2, Request: req,
+		Header: a.header, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: req,
 	}, nil
 }

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/canopytest"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -29,14 +29,21 @@ const (
 	inflates     // uses moved other money
 	cancels      // uses were cancellations
 	early        // blocks are older than they are
+	lowers       // fees are lower than they are
+	raises       // fees are higher than they are
+	swaps        // what failed did not, and the other way round
 	lies
 )
+
+// counts reports whether l tells something that counts, of fees and outcomes,
+// before others contradict it.
+func (l lie) counts() bool { return l == raises || l == swaps }
 
 // nodes are a chain as a process sees it: what the nodes say, compared as the
 // chain package compares it.
 type nodes struct {
-	p *proc
 	w *world
+	c *chain
 }
 
 var (
@@ -48,9 +55,9 @@ var (
 	errDisagree = errors.New("sim: the nodes disagree")
 )
 
-func (n nodes) ID() payment.ChainID { return n.w.chain.asset.Chain }
+func (n nodes) ID() payment.ChainID { return n.c.asset.Chain }
 
-func (n nodes) Sources() int { return min(2, len(n.w.nodes)) }
+func (n nodes) Sources() int { return min(2, len(n.c.nodes)) }
 
 // ask hands over and returns the nodes that answer: at least need of them.
 func (n nodes) ask(ctx context.Context, what string, need int) ([]*node, error) {
@@ -59,7 +66,7 @@ func (n nodes) ask(ctx context.Context, what string, need int) ([]*node, error) 
 		return nil, err
 	}
 	var out []*node
-	for _, x := range n.w.nodes {
+	for _, x := range n.c.nodes {
 		if !x.down {
 			out = append(out, x)
 		}
@@ -78,13 +85,16 @@ func (n nodes) Balance(ctx context.Context, asset payment.Asset, account payment
 	if some[0].lie == unused && n.w.chance(20) {
 		return payment.Units{}, nil
 	}
+	if n.w.now.Before(n.c.poor) && n.w.chance(2) { // some nodes know
+		return payment.UnitsOf(10_000), nil
+	}
 	u, _ := asset.Units(1_000_000 * payment.Dollar)
 	return u, nil
 }
 
 // block is a block as x tells it.
 func (n nodes) block(x *node, number int) payment.Block {
-	c := n.w.chain
+	c := n.c
 	number = max(min(number, c.head()), 0)
 	b := payment.Block{Number: uint64(number), Hash: payment.Hash(c.blocks[number].hash), Time: c.blocks[number].time}
 	if x.lie == ahead {
@@ -98,9 +108,9 @@ func (n nodes) Latest(ctx context.Context) (payment.Block, error) {
 	if err != nil {
 		return payment.Block{}, err
 	}
-	low := n.block(some[0], n.w.chain.head()-some[0].behind)
+	low := n.block(some[0], n.c.head()-some[0].behind)
 	for _, x := range some[1:] {
-		if b := n.block(x, n.w.chain.head()-x.behind); b.Number < low.Number {
+		if b := n.block(x, n.c.head()-x.behind); b.Number < low.Number {
 			low = b
 		}
 	}
@@ -114,7 +124,7 @@ func (n nodes) Finalized(ctx context.Context) (payment.Block, error) {
 	}
 	var finals []int
 	for _, x := range some {
-		finals = append(finals, n.w.chain.final()-x.behind)
+		finals = append(finals, n.c.final()-x.behind)
 	}
 	slices.Sort(finals)
 	number := finals[len(finals)-n.Sources()]
@@ -135,8 +145,7 @@ func (n nodes) Used(ctx context.Context, slots []payment.Slot, at payment.Block)
 	var out []bool
 	for i, x := range some {
 		for k, s := range slots {
-			tx := n.w.chain.uses[s.NonceID]
-			is := tx != nil && uint64(tx.block) <= at.Number && x.lie != unused || x.lie == allUsed
+			is := n.used(s, int(at.Number)) && x.lie != unused || x.lie == allUsed
 			if i == 0 {
 				out = append(out, is)
 			} else if out[k] != is {
@@ -147,12 +156,21 @@ func (n nodes) Used(ctx context.Context, slots []payment.Slot, at payment.Block)
 	return out, nil
 }
 
+// used reports whether s was used up to a block.
+func (n nodes) used(s payment.Slot, number int) bool {
+	if s.Kind == payment.SlotLane {
+		return n.c.laneAt(s.NonceID, number) > s.Nonce
+	}
+	tx := n.c.uses[s.NonceID]
+	return tx != nil && tx.block <= number
+}
+
 func (n nodes) BlockAt(ctx context.Context, t time.Time, at payment.Block) (uint64, error) {
 	if _, err := n.ask(ctx, "block at", 1); err != nil {
 		return 0, err
 	}
 	number := int(at.Number)
-	for step := 1; number > 0 && n.w.chain.blocks[number].time.After(t); step *= 2 {
+	for step := 1; number > 0 && n.c.blocks[number].time.After(t); step *= 2 {
 		number = max(number-step, 0)
 	}
 	return uint64(number), nil
@@ -160,7 +178,7 @@ func (n nodes) BlockAt(ctx context.Context, t time.Time, at payment.Block) (uint
 
 // uses are those in the blocks from first to last, as x tells them.
 func (n nodes) uses(x *node, first, last uint64) []payment.Settlement {
-	c := n.w.chain
+	c := n.c
 	var out []payment.Settlement
 	for i := len(c.log) - 1; i >= 0; i-- {
 		tx := c.log[i]
@@ -170,26 +188,44 @@ func (n nodes) uses(x *node, first, last uint64) []payment.Settlement {
 		if uint64(tx.block) > last || x.lie == omits || x.lie == unused {
 			continue
 		}
-		a := tx.auth
-		s := payment.Settlement{
-			Slot:   payment.Slot{Kind: payment.SlotEVM, Chain: c.asset.Chain, Token: a.Token, From: a.From, NonceID: a.Nonce},
-			TxHash: fmt.Sprintf("0x%x", tx.hash()), Block: uint64(tx.block), Time: c.blocks[tx.block].time,
-			Moved: []payment.Recipient{{Address: a.To, Amount: a.Value}}, Canceled: tx.canceled,
+		if tx.failed && tx.slot.Kind == payment.SlotExpiring && x.lie != swaps {
+			continue // nothing left the account
 		}
-		if tx.canceled {
-			s.Moved = nil
-		}
-		switch x.lie {
-		case inflates:
-			s.Canceled, s.Moved = false, []payment.Recipient{{Address: a.To, Amount: payment.UnitsOf(7)}}
-		case cancels:
-			s.Moved, s.Canceled = nil, true
-		case early:
-			s.Time = s.Time.Add(-time.Hour)
-		}
-		out = append(out, s)
+		out = append(out, n.shown(x, tx))
 	}
 	return out
+}
+
+// shown is tx as x tells it.
+func (n nodes) shown(x *node, tx *chainTx) payment.Settlement {
+	s := payment.Settlement{
+		Slot: tx.slot, TxHash: tx.hash(), Block: uint64(tx.block), Time: n.c.blocks[tx.block].time,
+		Moved: tx.moved, Canceled: tx.canceled, Failed: tx.failed, Fee: tx.fee,
+	}
+	if n.c.tempo {
+		s.Token = n.c.asset.Address
+	}
+	if x.lie == swaps && tx.spend != nil && tx.spend.tx != nil {
+		s.Failed = !s.Failed
+	}
+	if s.Failed || s.Canceled {
+		s.Moved = nil
+	}
+	switch x.lie {
+	case inflates:
+		s.Canceled, s.Failed, s.Moved = false, false, []payment.Recipient{{Address: canopytest.Address("thief"), Amount: payment.UnitsOf(7)}}
+	case cancels:
+		s.Moved, s.Canceled, s.Failed = nil, true, false
+	case early:
+		s.Time = s.Time.Add(-time.Hour)
+	case lowers:
+		s.Fee = payment.Units{}
+	case raises:
+		if !s.Fee.IsZero() {
+			s.Fee, _ = s.Fee.Add(payment.UnitsOf(4_321))
+		}
+	}
+	return s
 }
 
 func (n nodes) Uses(ctx context.Context, asset payment.Asset, account payment.Address, first uint64, at payment.Block) ([]payment.Settlement, error) {
@@ -230,17 +266,27 @@ func (n nodes) Confirm(ctx context.Context, s payment.Settlement) (bool, error) 
 	return is, nil
 }
 
-// turnNodes changes what the nodes are like.
-func (w *world) turnNodes() {
-	if len(w.nodes) == 0 {
+// turn changes what the nodes are like.
+func (c *chain) turn() {
+	w := c.w
+	if len(c.nodes) == 0 {
 		return
 	}
-	for _, x := range w.nodes {
+	for _, x := range c.nodes {
+		if x.lie.counts() {
+			c.lied = w.step
+		}
 		*x = node{down: w.chance(8), behind: []int{0, 0, 0, 2, 20}[w.rng.IntN(5)]}
 	}
-	if len(w.nodes) > 1 && w.chance(2) {
-		x := w.nodes[w.rng.IntN(len(w.nodes))]
+	if len(c.nodes) > 1 && w.chance(2) {
+		x := c.nodes[w.rng.IntN(len(c.nodes))]
 		x.down, x.lie = false, lie(w.rng.IntN(int(lies)))
-		w.note("a node lies: %d", x.lie)
+		w.note("a node of %s lies: %d", c, x.lie)
 	}
+}
+
+// liedSince reports whether a node told of other fees or outcomes at that step
+// or later.
+func (c *chain) liedSince(step int) bool {
+	return c.lied >= step || slices.ContainsFunc(c.nodes, func(x *node) bool { return x.lie.counts() })
 }

@@ -19,11 +19,16 @@ import (
 type oracle struct {
 	w       *world
 	byID    map[payment.ID]*record
-	byNonce map[[32]byte]*record
-	bySlot  map[string]*record
-	all     []*record // authorized, in order
-	active  []*record // those that a cap may still have to count
-	orphans []*record // authorized by a process that died
+	bySlot  map[string]*record // the last one that had it
+	bySig   map[string]*record // what the key really signed
+	byTx    map[string]*record // transactions of Tempo, by hash
+	byLane  map[laneOf]*record // the last one that had it
+	all     []*record          // authorized, in order
+	young   int                // those before it are of days ago
+	active  []*record          // those that a cap may still have to count
+	counted []*record          // those that the ledger may still count
+	moves   int                // how much was moved, and not taken back
+	orphans []*record          // authorized by a process that died
 	asked   map[payment.ApprovalID]*asking
 	grants  []*asking // in order
 	keys    map[keyOf][]*record
@@ -32,17 +37,24 @@ type oracle struct {
 
 type keyOf struct{ agent, key string }
 
+// laneOf is a lane of the account on a chain.
+type laneOf struct {
+	chain *chain
+	key   [32]byte
+}
+
 // printOf is what equal calls share, whatever the ledger says that they do.
 type printOf struct {
 	agent, method, url string
 	body               [32]byte
 	to                 payment.Address // of a direct transfer
 	amount             payment.Units
+	chain              payment.ChainID
 }
 
 func printOfTerms(agent string, t payment.Terms) printOf {
 	if t.IsTransfer() {
-		return printOf{agent: agent, to: t.Payee(), amount: t.Amount}
+		return printOf{agent: agent, to: t.Payee(), amount: t.Amount, chain: t.Asset.Chain}
 	}
 	return printOf{agent: agent, method: t.Method, url: t.Origin + t.Target, body: t.BodyDigest}
 }
@@ -58,10 +70,18 @@ type record struct {
 	terms       payment.Terms
 	hash        payment.Hash
 	cost        payment.USD
-	nonce       [32]byte
-	slot        string
+	chain       *chain
+	slot        payment.Slot
+	slotKey     string
+	memo        string    // of a transfer, as its caller states it
 	authorized  time.Time // by the ledger
 	validBefore time.Time
+	realm       string
+	challenge   string          // that it is signed for now
+	challenged  map[string]bool // that it was signed for before
+	variants    int
+	digests     [][32]byte // that were signed
+	txHash      string     // of its transaction, as recorded
 	watched     bool
 	owner       *proc
 
@@ -79,8 +99,16 @@ type record struct {
 	tx         *chainTx    // that moved it, in the chain as it stands
 }
 
-// paid is what r takes from the account where it moves: the chain takes no fee.
-func (r *record) paid() payment.USD { return r.cost - r.terms.FeeBound }
+// paid is what r took from the account: its amount and the fee that the chain
+// took, or the fee alone where it failed.
+func (r *record) paid() payment.USD {
+	fee, _ := r.terms.Asset.Value(r.tx.fee)
+	if r.tx.failed {
+		return fee
+	}
+	value, _ := r.terms.Asset.Value(r.terms.Amount)
+	return value + fee
+}
 
 // asking is a payment put to a person.
 type asking struct {
@@ -97,18 +125,19 @@ type asking struct {
 
 func newOracle(w *world) *oracle {
 	return &oracle{
-		w: w, byID: map[payment.ID]*record{}, byNonce: map[[32]byte]*record{}, bySlot: map[string]*record{},
+		w: w, byID: map[payment.ID]*record{}, bySlot: map[string]*record{}, bySig: map[string]*record{},
+		byTx: map[string]*record{}, byLane: map[laneOf]*record{},
 		asked: map[payment.ApprovalID]*asking{}, keys: map[keyOf][]*record{}, equal: map[printOf][]*record{},
 	}
 }
 
 func (r *record) String() string { return fmt.Sprintf("payment %d", r.n) }
 
-func (o *oracle) nameOf(nonce [32]byte) string {
-	if r := o.byNonce[nonce]; r != nil {
+func (o *oracle) nameOf(r *record) string {
+	if r != nil {
 		return r.String()
 	}
-	return "an unknown nonce"
+	return "what no payment is"
 }
 
 // recent is one of the last authorized payments, or nil.
@@ -180,22 +209,26 @@ func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
 	}
 	r := &record{
 		n: len(o.all) + 1, id: e.ID, agent: e.Agent, host: e.Host, print: printOfTerms(e.Agent, e.Terms),
-		terms: e.Terms, hash: e.TermsHash, cost: e.Cost, counts: e.Cost, nonce: e.Slot.NonceID, slot: e.Slot.String(),
+		terms: e.Terms, hash: e.TermsHash, cost: e.Cost, counts: e.Cost, slot: e.Slot, slotKey: e.Slot.String(),
+		chain: w.chain(e.Terms.Asset.Chain), realm: e.Realm, challenge: e.ChallengeID, challenged: map[string]bool{},
 		authorized: e.AuthorizedAt, validBefore: e.ValidBefore, watched: e.Watched, owner: t.p,
 		state: e.State, version: e.Version,
+	}
+	if a := o.asked[e.ApprovalID]; e.Terms.IsTransfer() && a != nil && !t.want.isTransfer() {
+		r.memo = a.want.memo // it is resumed
+	} else if e.Terms.IsTransfer() {
+		r.memo = t.want.memo
 	}
 	for _, key := range []string{e.Key, t.want.key} {
 		if key != "" && !slices.Contains(r.keys, key) {
 			r.keys = append(r.keys, key)
 		}
 	}
-	if other := o.bySlot[r.slot]; other != nil {
-		w.breaks("I4: %s has the slot of %s", r, other)
-	}
 	o.judge(t, q, e, r)
-	o.byID[r.id], o.byNonce[r.nonce], o.bySlot[r.slot] = r, r, r
+	o.place(r)
+	o.byID[r.id] = r
 	o.all = append(o.all, r)
-	o.active = append(o.active, r)
+	o.active, o.counted = append(o.active, r), append(o.counted, r)
 	for _, key := range r.keys {
 		o.keys[keyOf{r.agent, key}] = append(o.keys[keyOf{r.agent, key}], r)
 	}
@@ -206,8 +239,12 @@ func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
 // judge holds a new authorization against what the world knows.
 func (o *oracle) judge(t *task, q *ledger.Request, e ledger.Entry, r *record) {
 	w := o.w
-	amount, _ := w.chain.asset.Value(e.Terms.Amount)
-	amount += w.fee(e.Host)
+	amount, _ := e.Terms.Asset.Value(e.Terms.Amount)
+	if r.slot.Kind == payment.SlotEVM {
+		amount += w.fee(e.Host)
+	} else {
+		amount += e.Terms.FeeBound // what is signed is held to it
+	}
 	validity := r.validBefore.Sub(r.authorized)
 	own := w.now.Add(w.machine)
 	frozen := w.isFrozen(r.agent)
@@ -218,8 +255,10 @@ func (o *oracle) judge(t *task, q *ledger.Request, e ledger.Entry, r *record) {
 		w.breaks("I10: %s is valid for %v", r, validity)
 	case e.Terms.Hash() != e.TermsHash || q.Payment.Terms.Hash() != e.TermsHash:
 		w.breaks("I6: the terms of %s are not those that were judged", r)
-	case e.Slot.From != w.key.Address() || e.Slot.Token != w.chain.asset.Address || r.nonce == [32]byte{}:
+	case !r.fits():
 		w.breaks("I4: the slot of %s is not one of this payment", r)
+	case r.slot.Kind == payment.SlotExpiring && validity > 25*time.Second:
+		w.breaks("I10: %s is valid for %v on the expiring nonce", r, validity)
 	case frozen:
 		w.breaks("I11: %s is authorized while %s is frozen", r, r.agent)
 	case q.Now.Sub(w.now) > 90*time.Second || own.Sub(w.now) > 90*time.Second:
@@ -228,6 +267,60 @@ func (o *oracle) judge(t *task, q *ledger.Request, e ledger.Entry, r *record) {
 	}
 	o.approval(e, r)
 	o.once(t, q, e, r)
+}
+
+// fits reports whether r's slot is one of its terms.
+func (r *record) fits() bool {
+	s := r.slot
+	mine := s.From == payer && s.Chain == r.terms.Asset.Chain && s.NonceID != [32]byte{}
+	switch s.Kind {
+	case payment.SlotEVM:
+		return mine && !r.chain.tempo && s.Token == r.terms.Asset.Address
+	case payment.SlotLane:
+		return mine && r.chain.tempo && !r.terms.Amount.IsZero()
+	case payment.SlotExpiring:
+		return mine && r.chain.tempo && r.terms.FeeBound == 0
+	case payment.SlotProof:
+		return s.Payment == r.id && r.terms.Amount.IsZero() && r.cost == 0
+	}
+	return false
+}
+
+// place is I4, at the commit that authorized r: one live payment a slot and a
+// lane, in a nonce that is the next one, and no more lanes than the pool has.
+func (o *oracle) place(r *record) {
+	w := o.w
+	if other := o.bySlot[r.slotKey]; other != nil && !(r.slot.Kind == payment.SlotLane && other.state == ledger.ExpiredUnused) {
+		w.breaks("I4: %s has the slot of %s", r, other)
+	}
+	o.bySlot[r.slotKey] = r
+	if r.slot.Kind != payment.SlotLane {
+		return
+	}
+	lane := laneOf{r.chain, r.slot.NonceID}
+	if other := o.byLane[lane]; other != nil && other.state.Live() {
+		w.breaks("I4: %s has the lane of %s, which is %s", r, other, other.state)
+	}
+	o.byLane[lane] = r
+	if n := o.busy(r.chain); r.watched && n >= w.setup.lanes {
+		w.breaks("I4: %s has a lane beside %d others, of %d", r, n, w.setup.lanes)
+	}
+	next := r.chain.laneAt(r.slot.NonceID, r.chain.final())
+	elsewhere := slices.ContainsFunc(r.chain.lanes[r.slot.NonceID], (*chainTx).outside)
+	if r.slot.Nonce != next && !elsewhere {
+		w.breaks("I12: %s has nonce %d of a lane whose next one is %d", r, r.slot.Nonce, next)
+	}
+}
+
+// busy is how many lanes of the pool have a payment that the ledger takes for
+// live.
+func (o *oracle) busy(c *chain) (n int) {
+	for _, r := range o.active {
+		if r.chain == c && r.slot.Kind == payment.SlotLane && r.watched && r.state.Live() {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *world) isFrozen(agent string) bool {
@@ -339,7 +432,7 @@ func (o *oracle) recover(err error) {
 		if e.State == ledger.Authorized {
 			kept = append(kept, r)
 		} else if e.Version > r.version { // else somebody saw to it in the open
-			o.became(r, e)
+			o.became(nil, r, e)
 		}
 	}
 	o.orphans = kept
@@ -387,8 +480,9 @@ func (o *oracle) refused(t *task, err error) string {
 
 // alarm takes note that every agent is frozen by what a chain shows.
 func (o *oracle) alarm() {
-	c := o.w.chain
-	for _, tx := range c.log {
-		tx.told = tx.told || tx.block <= c.final()
+	for _, c := range o.w.chains {
+		for _, tx := range c.log {
+			tx.told = tx.told || tx.block <= c.final()
+		}
 	}
 }

@@ -55,8 +55,12 @@ func (w *world) start(n int) error {
 	w.owners[p.owner] = p
 	p.base = w.book.Share(w.clock(), p.owner, w.alive)
 	p.store = &store{w: w, p: p, base: p.base}
+	rails, err := w.rails(p)
+	if err != nil {
+		return err
+	}
 	client, err := canopy.New(canopy.Config{
-		Agent: p.agent, Policy: w.policy, Store: p.store, Rails: w.rails(p),
+		Agent: p.agent, Policy: w.policy, Store: p.store, Rails: rails, Lanes: w.setup.lanes,
 		Treasury: w.treasury(p), Transport: transport{w, p}, Clock: clockOf{p},
 	})
 	if err != nil {

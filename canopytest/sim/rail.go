@@ -13,27 +13,37 @@ import (
 // protocol is what the simulator has to know of a rail to play its sellers. A
 // further rail joins the world by one more of these.
 type protocol interface {
-	// Rail is the real rail, as a client uses it.
-	Rail() canopy.Rail
+	// Rail is the real rail, as the client of a process uses it.
+	Rail(*proc) (canopy.Rail, error)
 
-	// Challenge is the answer to a request that has to be paid: status and
-	// headers for these terms, with an error code where code is not empty.
-	Challenge(url string, ask terms, code string) (int, http.Header)
+	// Chain is where its payments move money.
+	Chain() *chain
 
-	// Read is the authorization on a request, and false where there is none
-	// that can be read.
-	Read(h http.Header) (canopytest.Authorization, bool)
+	// Challenge puts these terms on the answer to a request that has to be paid,
+	// with an error code where code is not empty.
+	Challenge(h http.Header, url string, ask terms, code string)
 
-	// Receipt puts a seller's word on an answer: settled by tx, or with an
-	// error code.
-	Receipt(h http.Header, payer payment.Address, tx, code string)
+	// Read is the payment on a request, and false where there is none that can
+	// be read.
+	Read(h http.Header) (*spend, bool)
+
+	// Receipt puts a seller's word on an answer to s: settled by tx, or refused
+	// with a code of x402.
+	Receipt(out *answer, s *spend, tx, code string)
 }
 
 // terms are what a simulated seller asks.
 type terms struct {
 	to      payment.Address
 	amount  payment.Units
-	timeout time.Duration
+	timeout time.Duration // of an authorization
+	lasts   time.Duration // of the challenge
+
+	splits    []payment.Recipient // parts of the amount that go to others
+	sponsored bool                // the seller pays the fee
+	push      bool                // the buyer broadcasts
+	realm     string
+	challenge string // the ID of the challenge
 }
 
 // bentRail is the real rail in a process: it charges fees for the sellers that
@@ -41,14 +51,26 @@ type terms struct {
 // would, which no seller may ever get to see.
 type bentRail struct {
 	canopy.Rail
-	p *proc
+	p     *proc
+	speak protocol
 }
 
-func (w *world) rails(p *proc) []canopy.Rail { return []canopy.Rail{bentRail{w.protocol.Rail(), p}} }
+// rails are those of p's client.
+func (w *world) rails(p *proc) ([]canopy.Rail, error) {
+	var out []canopy.Rail
+	for _, speak := range w.protocols {
+		rail, err := speak.Rail(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, bentRail{rail, p, speak})
+	}
+	return out, nil
+}
 
 func (r bentRail) Offers(resp *http.Response, body []byte) ([]payment.Offer, error) {
 	offers, err := r.Rail.Offers(resp, body)
-	if s := r.p.w.sellers[resp.Request.URL.Host]; s != nil {
+	if s := r.p.w.sellers[resp.Request.URL.Host]; s != nil && !r.speak.Chain().tempo {
 		for i := range offers {
 			offers[i].FeeBound = s.fee
 		}
@@ -58,8 +80,13 @@ func (r bentRail) Offers(resp *http.Response, body []byte) ([]payment.Offer, err
 
 func (r bentRail) Authorize(ctx context.Context, g payment.Grant, s payment.Signer) (payment.Authorization, error) {
 	w, t := r.p.w, taskOf(ctx)
+	t.grant = g.PaymentID
 	if !w.chance(w.setup.rate(80)) {
-		return r.Rail.Authorize(ctx, g, s)
+		a, err := r.Rail.Authorize(ctx, g, s)
+		if err == nil {
+			w.oracle.built(t, r.speak, a)
+		}
+		return a, err
 	}
 	t.bent = true
 	defer func() { t.bent = false }()
@@ -67,11 +94,14 @@ func (r bentRail) Authorize(ctx context.Context, g payment.Grant, s payment.Sign
 	switch w.rng.IntN(3) {
 	case 0:
 		w.note("%s: the rail pays somebody else", t)
-		g.Terms.Recipients = []payment.Recipient{{Address: canopytest.Address("thief"), Amount: g.Terms.Amount}}
+		g.Terms.Recipients = append([]payment.Recipient(nil), g.Terms.Recipients...)
+		g.Terms.Recipients[0].Address = canopytest.Address("thief")
 	case 1:
 		w.note("%s: the rail pays too much", t)
-		g.Terms.Amount, _ = g.Terms.Amount.Add(payment.UnitsOf(1_000_000))
-		g.Terms.Recipients = []payment.Recipient{{Address: g.Terms.Payee(), Amount: g.Terms.Amount}}
+		much := payment.UnitsOf(1_000_000)
+		g.Terms.Recipients = append([]payment.Recipient(nil), g.Terms.Recipients...)
+		g.Terms.Amount, _ = g.Terms.Amount.Add(much)
+		g.Terms.Recipients[0].Amount, _ = g.Terms.Recipients[0].Amount.Add(much)
 	case 2:
 		w.note("%s: the rail makes it valid for a day", t)
 		g.ValidBefore = g.ValidBefore.Add(24 * time.Hour)

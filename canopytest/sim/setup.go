@@ -16,7 +16,9 @@ type setup struct {
 	agents []string
 	fleet  bool // processes on machines of their own, with clocks of their own
 	calm   bool // no disk, network or signer fails by itself
-	nodes  int  // RPC nodes; 0 for a ledger that can ask nobody
+	nodes  int  // RPC nodes of an EVM chain; 0 for a ledger that can ask nobody
+	others int  // the same of Tempo
+	lanes  int  // of the pool on Tempo
 	caps   []limit
 	asks   map[string]payment.USD // by table: approve_above; absent where it never asks
 	ttl    time.Duration
@@ -52,7 +54,7 @@ func newSetup(rng *rand.Rand) setup {
 	const cent = payment.Cent
 	s := setup{
 		procs: 2 + rng.IntN(7), agents: []string{table, "bob", "carol"}[:1+rng.IntN(3)],
-		fleet: rng.IntN(2) == 0, calm: rng.IntN(10) == 0, nodes: []int{0, 1, 1, 2, 2, 3}[rng.IntN(6)],
+		fleet: rng.IntN(2) == 0, calm: rng.IntN(10) == 0, nodes: []int{0, 1, 1, 2, 2, 3}[rng.IntN(6)], others: []int{0, 1, 1, 2, 2, 2, 2, 3}[rng.IntN(8)], lanes: []int{1, 3, 5, 8, 8, 16}[rng.IntN(6)],
 		ttl: 5 * time.Minute, guard: 90 * time.Second, valid: []time.Duration{30, 60, 60, 120}[rng.IntN(4)] * time.Second,
 		asks: map[string]payment.USD{},
 	}
@@ -142,7 +144,20 @@ func (w *world) newSellers() {
 		if w.rng.IntN(3) == 0 {
 			s.walk = payment.USD(1+w.rng.IntN(4)) * payment.Cent
 		}
+		s.speak = w.protocols
+		if n := w.rng.IntN(3); n < len(w.protocols) && len(w.protocols) > 1 {
+			s.speak = w.protocols[n : n+1]
+		}
+		s.lasts = []time.Duration{30, 90, 300, 3600}[w.rng.IntN(4)] * time.Second
+		s.sponsor, s.push, s.sticks = w.chance(3), w.chance(4), w.chance(5)
+		s.push = s.push && !s.sponsor
+		if w.chance(3) {
+			s.splits = 1 + w.rng.IntN(2)
+		}
 		s.manners = []manner{honest, honest}
+		if w.chance(3) {
+			s.manners = append(s.manners, sayAgain, sayAgain, settleAgain)
+		}
 		for range 2 + w.rng.IntN(6) {
 			s.manners = append(s.manners, manner(w.rng.IntN(int(slow)+1)))
 		}

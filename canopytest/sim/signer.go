@@ -34,8 +34,10 @@ func (w *world) treasury(p *proc) canopy.Treasury {
 	if s.local {
 		t.Signer = localSigner{s}
 	}
-	if len(w.nodes) > 0 {
-		t.Chains = []canopy.Chain{nodes{p, w}}
+	for _, c := range w.chains {
+		if len(c.nodes) > 0 {
+			t.Chains = append(t.Chains, nodes{w, c})
+		}
 	}
 	return t
 }
@@ -53,8 +55,7 @@ func (s keySigner) Sign(ctx context.Context, p payment.Permit, digest [32]byte) 
 	}
 	sig, err := s.key.Sign(ctx, p, digest)
 	if err == nil {
-		w.oracle.signed(t, p.Slot(), digest)
-		w.chain.signed[digest] = string(sig)
+		w.oracle.signed(t, p.Slot(), digest, string(sig))
 		if !s.local && w.chance(w.setup.rate(80)) {
 			w.note("%s: another key signs", t)
 			sig, err = w.other.WithNow(s.p.now).Sign(ctx, p, digest)

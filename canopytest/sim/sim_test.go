@@ -11,33 +11,38 @@ var (
 	seeds = flag.Int("seeds", 4, "how many seeds")
 )
 
-// TestWorlds plays worlds and finds no breach.
+// TestWorlds plays worlds on each rail and on both, and finds no breach.
 func TestWorlds(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(*seeds) {
-		w := play(t, seed+1, *steps)
-		if w.broke != nil {
-			w.report(os.Stdout)
-			t.Fatalf("seed %d: %s", w.seed, w.broke.what)
-		}
+	for _, rail := range []string{railBoth, railMPP, railX402} {
+		t.Run(rail, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(*seeds) {
+				w := play(t, rail, seed+1, *steps)
+				if w.broke != nil {
+					w.report(os.Stdout)
+					t.Fatalf("seed %d: %s", w.seed, w.broke.what)
+				}
+			}
+		})
 	}
 }
 
 // TestSameSeed plays one world twice: nothing in it depends on anything else.
 func TestSameSeed(t *testing.T) {
 	t.Parallel()
-	a, b := play(t, 99, 6_000), play(t, 99, 6_000)
+	a, b := play(t, railBoth, 99, 6_000), play(t, railBoth, 99, 6_000)
 	if a.sum != b.sum || a.seen != b.seen {
 		t.Errorf("traces %x of %d lines and %x of %d differ", a.sum, a.seen, b.sum, b.seen)
 	}
-	if c := play(t, 98, 6_000); c.sum == a.sum {
+	if c := play(t, railBoth, 98, 6_000); c.sum == a.sum {
 		t.Error("another seed has the same trace")
 	}
 }
 
-func play(t *testing.T, seed uint64, steps int) *world {
+func play(t *testing.T, rail string, seed uint64, steps int) *world {
 	t.Helper()
-	w, err := newWorld(seed)
+	w, err := newWorld(seed, rail)
 	if err != nil {
 		t.Fatal(err)
 	}

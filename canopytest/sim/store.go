@@ -202,8 +202,10 @@ func (s *store) Cursor(ctx context.Context, name string) (uint64, bool, error) {
 
 func (s *store) MoveCursor(ctx context.Context, name string, at uint64) error {
 	return s.write(ctx, "move cursor", func() error {
-		if since := time.Unix(int64(at), 0); strings.HasPrefix(name, "since/") && since.After(s.w.looked) {
-			s.w.looked = since
+		for _, c := range s.w.chains {
+			if since := time.Unix(int64(at), 0); strings.HasPrefix(name, "since/uses/"+string(c.asset.Chain)+"/") && since.After(c.looked) {
+				c.looked = since
+			}
 		}
 		return s.base.MoveCursor(context.Background(), name, at)
 	})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"github.com/canopy-go/canopy/payment"
 )
 
 // task is one call of a simulated program into its client. It runs on a
@@ -29,9 +31,10 @@ type task struct {
 
 	unfrozen bool // it read that nothing is frozen, and has neither signed nor sent since
 	signed   []*record
-	last     *record // that it sent
-	sends    int     // of that
-	bent     bool    // its rail or its signer misbehaves
+	grant    payment.ID // that it has its rail sign
+	last     string     // what it sent
+	sends    int        // of that
+	bent     bool       // its rail or its signer misbehaves
 }
 
 type taskKey struct{}

@@ -15,20 +15,27 @@ func (w *world) transferWant() want {
 	q := want{
 		to:     canopytest.Address(fmt.Sprintf("friend %d", w.rng.IntN(4))),
 		amount: []payment.USD{3, 8, 15, 28}[w.rng.IntN(4)] * payment.Cent,
+		chain:  w.chains[w.rng.IntN(len(w.chains))],
+	}
+	if q.chain.tempo && w.chance(2) {
+		q.memo = fmt.Sprintf("invoice %d", w.rng.IntN(50))
 	}
 	if w.chance(2) {
-		q.key = fmt.Sprintf("pay-%s-%d-%d", q.to, q.amount, w.rng.IntN(3))
+		q.key = q.newKey(w.rng.IntN(3))
 	}
 	return q
 }
+
+// newKey is one of the keys of a transfer.
+func (q want) newKey(n int) string { return fmt.Sprintf("pay-%s-%s-%d-%d", q.chain, q.to, q.amount, n) }
 
 func (q want) isTransfer() bool { return q.amount > 0 }
 
 // pay is what a program does that pays somebody.
 func (w *world) pay(t *task, q want) {
 	t.want = q
-	w.note("%s: %s pays %s key %q", t, t.p.agent, q.amount, q.key)
-	r, err := t.p.client.Pay(t.ctx, canopy.Transfer{To: q.to, Amount: q.amount, Key: q.key})
+	w.note("%s: %s pays %s on %s key %q", t, t.p.agent, q.amount, q.chain, q.key)
+	r, err := t.p.client.Pay(t.ctx, canopy.Transfer{To: q.to, Amount: q.amount, Chain: q.chain.asset.Chain, Key: q.key, Memo: q.memo})
 	t.enter()
 	w.transferred(t, r, err)
 }
@@ -66,12 +73,21 @@ func (w *world) someTransfer(agent string) payment.ID {
 	return ""
 }
 
-// Submits is nil: the world has a facilitator.
-func (r bentRail) Submits(payment.ChainID) error { return nil }
+// Submits is nil on an EVM chain: the world has a facilitator. On Tempo the real
+// rail has a node, or none.
+func (r bentRail) Submits(id payment.ChainID) error {
+	if !r.speak.Chain().tempo {
+		return nil
+	}
+	return r.Rail.(canopy.Transferer).Submits(id)
+}
 
 // Submit hands an authorization to the facilitator, who is no better than the
-// sellers.
+// sellers, or broadcasts a transaction.
 func (r bentRail) Submit(ctx context.Context, a payment.Authorization) (payment.Receipt, error) {
+	if r.speak.Chain().tempo {
+		return r.Rail.(canopy.Transferer).Submit(ctx, a)
+	}
 	w, t := r.p.w, taskOf(ctx)
 	w.yield(t, "submit")
 	if err := ctx.Err(); err != nil {
@@ -83,13 +99,13 @@ func (r bentRail) Submit(ctx context.Context, a payment.Authorization) (payment.
 	}
 	h := http.Header{}
 	h.Set(a.Header, a.Value)
-	auth, ok := w.protocol.Read(h)
+	spend, ok := r.speak.Read(h)
 	if !ok {
 		w.breaks("I6: %s submits what nobody can read", t)
 		return payment.Receipt{}, errReset
 	}
-	w.oracle.handed(t, auth, true)
-	out, lost := w.facilitate(t, auth)
+	w.oracle.handed(t, spend, true)
+	out, lost := w.facilitate(t, spend)
 	w.yield(t, "submitted")
 	if err := ctx.Err(); err != nil {
 		return payment.Receipt{}, err
@@ -101,22 +117,22 @@ func (r bentRail) Submit(ctx context.Context, a payment.Authorization) (payment.
 }
 
 // facilitate answers a payment as the facilitator does.
-func (w *world) facilitate(t *task, a canopytest.Authorization) (out payment.Receipt, lost bool) {
+func (w *world) facilitate(t *task, a *spend) (out payment.Receipt, lost bool) {
 	f := w.facilitator
 	m := f.manners[w.rng.IntN(len(f.manners))]
 	w.note("%s: the facilitator: %s", t, m)
 	switch m {
 	case honest, settleSayFailed, dropAfter:
-		w.chain.broadcast(a, nextBlock)
+		a.chain.broadcast(a, nextBlock)
 	case pending:
-		w.chain.broadcast(a, sometime)
+		a.chain.broadcast(a, sometime)
 	default:
 		f.keep(a)
 	}
 	switch m {
 	case honest:
-		if tx := w.chain.uses[a.Nonce]; tx != nil && !tx.outside() {
-			return payment.Receipt{Claim: payment.ClaimPaid, TxHash: fmt.Sprintf("0x%x", tx.hash())}, false
+		if hash, is := w.settled(a); is {
+			return payment.Receipt{Claim: payment.ClaimPaid, TxHash: hash}, false
 		}
 		return payment.Receipt{Claim: payment.ClaimPending}, false
 	case pending:

@@ -17,13 +17,13 @@ import (
 // world is everything that a seed plays: one goroutine at a time runs in it.
 type world struct {
 	seed  uint64
+	rail  string
 	rng   *rand.Rand
 	setup setup
 
 	now      time.Time     // what a perfect clock would show
 	machine  time.Duration // how far the clock of the store's machine is from it
 	clockGen int           // how often it was set
-	looked   time.Time     // when a sweep began to look for uses from elsewhere, by its clock
 	skewed   bool          // a commit was refused since the clocks disagree
 
 	step     int
@@ -32,15 +32,14 @@ type world struct {
 	back     chan struct{} // a task handed over
 	timers   map[*timer]struct{}
 
-	book     *ledger.Memory
-	policy   *policy.Policy
-	protocol protocol
-	key      *signer.Key
-	other    *signer.Key
-	chain    *chain
-	nodes    []*node
-	sellers  map[string]*seller
-	hosts    []*seller
+	book      *ledger.Memory
+	policy    *policy.Policy
+	protocols []protocol
+	key       *signer.Key
+	other     *signer.Key
+	chains    []*chain
+	sellers   map[string]*seller
+	hosts     []*seller
 
 	facilitator *seller // of direct transfers
 	procs       []*proc
@@ -66,20 +65,25 @@ const traced = 60
 
 var genesis = time.Date(2026, 3, 2, 21, 0, 0, 0, time.UTC)
 
-func newWorld(seed uint64) (*world, error) {
+// The rails that a world may be played on.
+const (
+	railX402 = "x402"
+	railMPP  = "mpp"
+	railBoth = "both"
+)
+
+func newWorld(seed uint64, rail string) (*world, error) {
 	w := &world{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0xca90b1)), now: genesis,
+		seed: seed, rail: rail, rng: rand.New(rand.NewPCG(seed, 0xca90b1)), now: genesis,
 		back: make(chan struct{}), timers: map[*timer]struct{}{}, sellers: map[string]*seller{},
 		owners: map[string]*proc{}, freezes: map[string]time.Time{}, trace: make([]string, traced),
 	}
 	w.setup = newSetup(w.rng)
 	w.oracle = newOracle(w)
-	asset := payment.KnownAssets().On(payment.Base)
-	i := slices.IndexFunc(asset, func(a payment.Asset) bool { return a.Symbol == "USDC" })
-	var err error
-	if w.protocol, err = newExact(asset[i]); err != nil {
+	if err := w.newProtocols(); err != nil {
 		return nil, err
 	}
+	var err error
 	if w.policy, err = policy.Parse("sim", []byte(w.setup.document())); err != nil {
 		return nil, fmt.Errorf("%w in\n%s", err, w.setup.document())
 	}
@@ -89,11 +93,7 @@ func newWorld(seed uint64) (*world, error) {
 	if w.other, err = signer.FromHex(otherKey); err != nil {
 		return nil, err
 	}
-	w.chain = newChain(w, asset[i])
 	w.book = ledger.NewMemory(w.clock())
-	for range w.setup.nodes {
-		w.nodes = append(w.nodes, &node{})
-	}
 	w.newSellers()
 	w.procs = make([]*proc, w.setup.procs)
 	for n := range w.procs {
@@ -103,6 +103,36 @@ func newWorld(seed uint64) (*world, error) {
 	}
 	return w, nil
 }
+
+// newProtocols are the rails of the world, and the chains that they pay on.
+func (w *world) newProtocols() error {
+	dollar := func(id payment.ChainID, symbol string) payment.Asset {
+		all := payment.KnownAssets().On(id)
+		return all[slices.IndexFunc(all, func(a payment.Asset) bool { return a.Symbol == symbol })]
+	}
+	if w.rail != railMPP {
+		c := newChain(w, dollar(payment.Base, "USDC"), false, w.setup.nodes)
+		w.chains = append(w.chains, c)
+		x, err := newExact(c)
+		if err != nil {
+			return err
+		}
+		w.protocols = append(w.protocols, x)
+	}
+	if w.rail != railX402 {
+		c := newChain(w, dollar(payment.TempoTest, "pathUSD"), true, w.setup.others)
+		w.chains = append(w.chains, c)
+		x, err := newCharges(c)
+		if err != nil {
+			return err
+		}
+		w.protocols = append(w.protocols, x)
+	}
+	return nil
+}
+
+// someChain is one of the chains.
+func (w *world) someChain() *chain { return w.chains[w.rng.IntN(len(w.chains))] }
 
 // chance is true one time in n, and never where n is 0.
 func (w *world) chance(n int) bool { return n > 0 && w.rng.IntN(n) == 0 }
@@ -185,7 +215,9 @@ func (w *world) turns() []*task {
 // pass lets time go by.
 func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
-	w.chain.advance()
+	for _, c := range w.chains {
+		c.advance()
+	}
 	w.fire()
 }
 
@@ -209,9 +241,14 @@ func (w *world) rest() {
 			return
 		}
 	}
-	w.chain.halted = time.Time{}
-	for _, x := range w.nodes {
-		*x = node{}
+	for _, c := range w.chains {
+		c.halted, c.poor = time.Time{}, time.Time{}
+		for _, x := range c.nodes {
+			if x.lie.counts() {
+				c.lied = w.step
+			}
+			*x = node{}
+		}
 	}
 	for range 40 {
 		w.pass(time.Minute)
@@ -231,8 +268,9 @@ func (w *world) rest() {
 // report writes what broke and what led to it.
 func (w *world) report(out io.Writer) {
 	fmt.Fprintf(out, "BREACH at step %d of seed %d: %s\n", w.broke.step, w.seed, w.broke.what)
-	fmt.Fprintf(out, "play it again: go run ./canopytest/sim -seed %d -steps %d\n\n", w.seed, w.broke.step)
-	fmt.Fprintf(out, "%d processes, fleet %v, calm %v, %d nodes\n%s\n", w.setup.procs, w.setup.fleet, w.setup.calm, w.setup.nodes, w.setup.document())
+	fmt.Fprintf(out, "play it again: go run ./canopytest/sim -rail %s -seed %d -steps %d\n\n", w.rail, w.seed, w.broke.step)
+	fmt.Fprintf(out, "%d processes, fleet %v, calm %v, %d and %d nodes, %d lanes\n%s\n", w.setup.procs, w.setup.fleet, w.setup.calm,
+		w.setup.nodes, w.setup.others, w.setup.lanes, w.setup.document())
 	for _, line := range w.last() {
 		fmt.Fprintln(out, line)
 	}

@@ -17,31 +17,34 @@ import (
 // exact is x402 version 2, scheme exact, as sellers speak it.
 type exact struct {
 	rail  *x402.Rail
+	chain *chain
 	asset payment.Asset
 }
 
-func newExact(asset payment.Asset) (*exact, error) {
-	rail, err := x402.New(x402.Config{Chains: []payment.ChainID{asset.Chain}})
-	return &exact{rail, asset}, err
+func newExact(c *chain) (*exact, error) {
+	rail, err := x402.New(x402.Config{Chains: []payment.ChainID{c.asset.Chain}})
+	return &exact{rail, c, c.asset}, err
 }
 
-func (x *exact) Rail() canopy.Rail { return x.rail }
+func (x *exact) Rail(*proc) (canopy.Rail, error) { return x.rail, nil }
 
-func (x *exact) Challenge(url string, ask terms, code string) (int, http.Header) {
+func (x *exact) Chain() *chain { return x.chain }
+
+func (x *exact) Challenge(h http.Header, url string, ask terms, code string) {
 	if code == "" {
 		code = "Payment required"
 	}
 	doc := fmt.Sprintf(`{"x402Version":2,"error":%q,"resource":{"url":%q},"accepts":[{"scheme":"exact","network":%q,"amount":%q,`+
 		`"asset":%q,"payTo":%q,"maxTimeoutSeconds":%d,"extra":{"name":%q,"version":%q}}]}`,
 		code, url, x.asset.Chain, ask.amount, x.asset.Address, ask.to, int(ask.timeout.Seconds()), x.asset.Name, x.asset.Version)
-	return http.StatusPaymentRequired, http.Header{"Payment-Required": {base64.StdEncoding.EncodeToString([]byte(doc))}}
+	h.Set("Payment-Required", base64.StdEncoding.EncodeToString([]byte(doc)))
 }
 
-func (x *exact) Read(h http.Header) (canopytest.Authorization, bool) {
+func (x *exact) Read(h http.Header) (*spend, bool) {
 	var a canopytest.Authorization
 	raw, err := base64.StdEncoding.DecodeString(h.Get("Payment-Signature"))
 	if err != nil || len(raw) == 0 {
-		return a, false
+		return nil, false
 	}
 	var doc struct {
 		Payload struct {
@@ -50,7 +53,7 @@ func (x *exact) Read(h http.Header) (canopytest.Authorization, bool) {
 		}
 	}
 	if json.Unmarshal(raw, &doc) != nil {
-		return a, false
+		return nil, false
 	}
 	f := doc.Payload.Authorization
 	ok := true
@@ -74,17 +77,18 @@ func (x *exact) Read(h http.Header) (canopytest.Authorization, bool) {
 	a.Signature = bytes(doc.Payload.Signature)
 	nonce := bytes(f.Nonce)
 	if !ok || len(nonce) != 32 {
-		return a, false
+		return nil, false
 	}
 	a.Nonce = [32]byte(nonce)
-	return a, true
+	return &spend{chain: x.chain, auth: &a, sig: string(a.Signature)}, true
 }
 
-func (x *exact) Receipt(h http.Header, payer payment.Address, tx, code string) {
+func (x *exact) Receipt(out *answer, _ *spend, tx, code string) {
 	doc := map[string]any{"success": code == "", "payer": payer.String(), "transaction": tx, "network": string(x.asset.Chain)}
 	if code != "" {
+		out.status = http.StatusPaymentRequired
 		doc["errorReason"] = code
 	}
 	b, _ := json.Marshal(doc) // strings and a bool
-	h.Set("Payment-Response", base64.StdEncoding.EncodeToString(b))
+	out.header.Set("Payment-Response", base64.StdEncoding.EncodeToString(b))
 }
