@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
@@ -17,6 +18,9 @@ import (
 // every counter.
 func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
 	var report ledger.Report
+	file := make(chan fileCheck, 1)
+	go func() { file <- s.verifyFile(ctx) }()
+	found := sync.OnceValue(func() fileCheck { return <-file })
 	err := s.snapshot(ctx, func(t *tx) error {
 		marks, err := t.Marks()
 		if err != nil {
@@ -31,9 +35,6 @@ func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
 			if m.Kinds>>(policy.ScopePayee+1) != 0 {
 				v.Problem("the mark of %s has scopes that are none", m.Window)
 			}
-		}
-		if err := t.verifyFile(v); err != nil {
-			return err
 		}
 		if err := t.verifyLanes(v); err != nil {
 			return err
@@ -50,6 +51,9 @@ func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
 		if err := t.verifyCounters(v); err != nil {
 			return err
 		}
+		for _, p := range found().problems {
+			v.Problem("the file: %s", p)
+		}
 		report = v.Report()
 		m, err := t.readMeta()
 		if err == nil && m.events != report.Events {
@@ -58,26 +62,39 @@ func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
 		}
 		return err
 	})
+	if e := found().err; err == nil { // it is waited for whatever happened
+		err = e
+	}
 	return report, err
 }
 
-// verifyFile has SQLite check its trees, and each index against its table.
-func (t *tx) verifyFile(v *ledger.Verification) error {
-	for _, sql := range []string{`PRAGMA integrity_check(20)`, `PRAGMA foreign_key_check`} {
-		err := t.c.query(sql, nil, func(row []driver.Value) error {
-			if s, _ := row[0].(string); s != "ok" {
-				v.Problem("the file: %v", row)
+// fileCheck is what SQLite says of a file.
+type fileCheck struct {
+	problems []string
+	err      error
+}
+
+// verifyFile has SQLite check its trees, and each index against its table, on a
+// connection of its own beside what else is verified.
+func (s *Store) verifyFile(ctx context.Context) (c fileCheck) {
+	c.err = s.read(ctx, func(t *tx) error {
+		for _, sql := range []string{`PRAGMA integrity_check(20)`, `PRAGMA foreign_key_check`} {
+			err := t.c.query(sql, nil, func(row []driver.Value) error {
+				if s, _ := row[0].(string); s != "ok" {
+					c.problems = append(c.problems, fmt.Sprint(row))
+				}
+				return nil
+			})
+			if err != nil && code(err) != codeCorrupt {
+				return err
 			}
-			return nil
-		})
-		if err != nil && code(err) != codeCorrupt {
-			return err
+			if err != nil {
+				c.problems = append(c.problems, err.Error())
+			}
 		}
-		if err != nil {
-			v.Problem("the file: %v", err)
-		}
-	}
-	return nil
+		return nil
+	})
+	return c
 }
 
 func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
@@ -114,6 +131,8 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 		if err != nil {
 			return err
 		}
+		list, err := t.eventsOf(page, func(*ledger.Entry) bool { return true })
+		broken := err != nil // each payment by itself then, so that the problem is told where it is
 		for i, r := range page {
 			if derive(r.e) != columns[i] {
 				v.Problem("payment %s: what it is found by does not follow from its record", r.e.ID)
@@ -131,7 +150,10 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 			if splits += n; err != nil {
 				v.Problem("payment %s: it is not found by all of its payees: %v", r.e.ID, err)
 			}
-			events, err := t.events(r)
+			events, err := list[i], error(nil)
+			if broken {
+				events, err = t.events(r)
+			}
 			if err != nil {
 				v.Problem("payment %s: its events: %v", r.e.ID, err)
 			}
