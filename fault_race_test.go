@@ -140,6 +140,38 @@ func TestF16_Depths(t *testing.T) {
 	}
 }
 
+// F17 once more: a block with a time of before the payment was made. Its money
+// counts from when it was authorized, and no earlier.
+func TestF17_OldTimestamps(t *testing.T) {
+	play(t, setup{policy: capped("$0.15 / 1h"), config: watching}, func(t *testing.T, w *world) {
+		s, url := w.sells(dime, canopytest.First(canopytest.DropBeforeSettling()))
+		w.chain.SetMining(canopytest.Manual)
+		w.clock.Advance(50 * time.Minute)
+		id := w.doubt(url)
+		w.clock.Advance(-50 * time.Minute)
+		for _, a := range s.Harvest().Unsettled() {
+			w.chain.Enqueue(a.Authorization)
+		}
+		w.step("it is mined with an old time", func() { w.chain.Mine() })
+		w.clock.Advance(51 * time.Minute)
+		w.step("it is final", func() {
+			w.chain.Finalize()
+			w.reconcile()
+		})
+		e := w.state(id, ledger.Settled)
+		if !e.SpentAt.Equal(e.AuthorizedAt) {
+			t.Errorf("it was spent at %s, and authorized at %s", e.SpentAt, e.AuthorizedAt)
+		}
+		w.clock.Set(e.AuthorizedAt.Add(58 * time.Minute))
+		w.refused("within an hour", func() { w.denied(w.get(url+"2"), "cap_exceeded") })
+		w.clock.Set(e.AuthorizedAt.Add(61 * time.Minute))
+		w.chain.SetMining(canopytest.Instant)
+		w.bought(w.get(url + "2"))
+		w.over()
+		w.spent(2 * dime)
+	})
+}
+
 // pretender is a chain whose token tells of an authorization that was used, and
 // moves nothing, or something else.
 type pretender struct {
