@@ -56,22 +56,22 @@ allow         = ["host:127.0.0.1", "address:%s"]
 	sh := newTempoShell(t, p.Chain, doc, wallet)
 	s := p.Seller
 
-	sh.run(t, 0, "check", s.URL+"/cent").has(t, "allowed", "$0.04", s.PayTo.Hex()) // with the bound of the fee
+	sh.run(t, 0, "check", s.URL+"/cent").has(t, "allowed", "$0.01 and a fee of at most $0.03", s.PayTo.Hex())
 	sh.run(t, 0, "ledger", "list").has(t, "No payments")
-	if r := sh.run(t, 0, "fetch", s.URL+"/cent?q=1").has(t, "paid $0.04", "tx 0x"); r.out != `{"path":"/cent","query":{"q":"1"}}` {
+	if r := sh.run(t, 0, "fetch", s.URL+"/cent?q=1").has(t, "paid $0.01 and a fee of at most $0.03 to", "tx 0x"); r.out != `{"path":"/cent","query":{"q":"1"}}` {
 		t.Errorf("%s\nwant the body and nothing else on standard output", r)
 	}
 	if r := sh.run(t, 0, "fetch", "-s", "-X", "POST", "-H", "Content-Type: text/x-e2e", "-d", "hello, seller", s.URL+"/echo"); r.out != "hello, seller" {
 		t.Errorf("%s\nwant the body and nothing else", r)
 	}
 	sh.run(t, 0, "fetch", "-s", "-H", "Authorization: Bearer reader", s.URL+"/auth").has(t, `"authorization":"Bearer reader"`)
-	sh.run(t, 0, "fetch", s.URL+"/push").has(t, "paid $0.04", "tx 0x")
-	sh.run(t, 0, "fetch", s.URL+"/sponsored").has(t, "paid $0.01", "tx 0x")
+	sh.run(t, 0, "fetch", s.URL+"/push").has(t, "paid $0.01 and a fee of at most $0.03 to", "tx 0x")
+	sh.run(t, 0, "fetch", s.URL+"/sponsored").has(t, "paid $0.01 to", "tx 0x")
 	sh.run(t, 0, "fetch", s.URL+"/zero")
 	sh.run(t, 4, "fetch", s.URL+"/splits").has(t, "denied: Further recipient "+s.Partner.Hex())
 	sh.run(t, 4, "fetch", s.URL+"/elsewhere").has(t, "denied")
 	sh.run(t, 4, "fetch", "--max-price", "0.03", s.URL+"/cent").has(t, "exceeds the caller's maximum")
-	sh.run(t, 6, "fetch", s.URL+"/broken").has(t, "paid $0.04", "The seller answered 500")
+	sh.run(t, 6, "fetch", s.URL+"/broken").has(t, "paid $0.01 and a fee of at most $0.03 to", "The seller answered 500")
 	var got struct {
 		TransactionID string      `json:"transaction_id"`
 		CostUSD       json.Number `json:"cost_usd"`

@@ -56,10 +56,9 @@ func (a *app) printCheck(k canopy.Check) {
 		a.printf("%s is free (HTTP %d).\n", show(k.URL, 300), k.HTTP)
 		return
 	}
-	total, _ := k.Amount.Add(k.Fee)
 	price, to := "", ""
 	if k.Rail != "" {
-		price, to = total.String(), k.Recipient.String()
+		price, to = withFee(k.Amount, k.Fee), k.Recipient.String()
 	}
 	a.fields(
 		"url", k.URL, "verdict", k.Status.String(), "price", price, "to", to,

@@ -236,12 +236,11 @@ func (f *fetch) said(resp *http.Response, out *output, r canopy.Result, paid boo
 		}
 		return
 	}
-	total, _ := r.Amount.Add(r.Fee)
 	words := "paid"
 	if !r.State.Paid() {
 		words = "in doubt: the seller gave no receipt for"
 	}
-	f.note("%s %s to %s on %s · payment %s", words, total, r.Recipient, r.Chain.Name(), r.PaymentID)
+	f.note("%s %s to %s on %s · payment %s", words, withFee(r.Amount, r.Fee), r.Recipient, r.Chain.Name(), r.PaymentID)
 	if r.TxHash != "" {
 		f.note("tx %s (%s)", show(r.TxHash, 100), r.Settlement)
 	}
@@ -251,6 +250,14 @@ func (f *fetch) said(resp *http.Response, out *output, r canopy.Result, paid boo
 	if f.code != codeDone {
 		f.note("The seller answered %d: canopy ledger show %s tells what is known.", resp.StatusCode, r.PaymentID)
 	}
+}
+
+// withFee is a price, and the bound of the fee that comes to it.
+func withFee(amount, fee canopy.USD) string {
+	if fee == 0 {
+		return amount.String()
+	}
+	return fmt.Sprintf("%s and a fee of at most %s", amount, fee)
 }
 
 // failed reports a Fetch that has no answer.
