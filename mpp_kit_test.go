@@ -1,7 +1,10 @@
 package canopy_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/canopy-go/canopy"
@@ -200,4 +203,17 @@ func (w *world) mppBy(n mpp.Node) canopy.Rail {
 	})
 	must(w.t, err)
 	return rail
+}
+
+// credentialIn is the transaction or hash in a credential, in hex.
+func credentialIn(value string) string {
+	_, value, _ = strings.Cut(value, " ")
+	doc, err := base64.RawURLEncoding.DecodeString(value)
+	var c struct {
+		Payload struct{ Signature, Hash string }
+	}
+	if err != nil || json.Unmarshal(doc, &c) != nil {
+		return ""
+	}
+	return strings.TrimPrefix(c.Payload.Signature+c.Payload.Hash, "0x")
 }
