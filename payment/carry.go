@@ -72,6 +72,7 @@ type CarryGrant struct {
 // need now. It is a claim.
 type GasQuote struct {
 	Nonce   uint64 // the account's next, what waits included
+	Mined   uint64 // the account's next by the newest block: those below it are used up
 	Coin    Units  // what the account holds of the chain's own coin
 	BaseFee uint64 // of the newest block, for each unit of gas
 	Tip     uint64 // that is usual beside it

@@ -22,24 +22,34 @@ var ErrOther = errors.New("the signer or the permit is another's")
 // it ended meanwhile. A signature that is not the payer's is
 // payment.ErrForeignSignature, where the signer is not of this module.
 func Sign(ctx context.Context, g *payment.Grant, s payment.Signer, digest [32]byte) (sig [65]byte, err error) {
+	var room [192]byte
+	return sign(ctx, g.Payer, s, g.Permit, g.Slot.Append(room[:0]), digest)
+}
+
+// SignCarry is Sign for a transaction that carries g's authorization, under the
+// permit that is for that transaction alone.
+func SignCarry(ctx context.Context, g *payment.CarryGrant, s payment.Signer, digest [32]byte) (sig [65]byte, err error) {
+	return sign(ctx, g.Grant.Payer, s, g.Permit, []byte(g.Key), digest)
+}
+
+func sign(ctx context.Context, payer payment.Address, s payment.Signer, p payment.Permit, key []byte, digest [32]byte) (sig [65]byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return sig, fmt.Errorf("not signed: %w", err)
 	}
-	if s.Address() != g.Payer {
-		return sig, fmt.Errorf("%w: the signer is %s, the payer %s", ErrOther, s.Address(), g.Payer)
+	if s.Address() != payer {
+		return sig, fmt.Errorf("%w: the signer is %s, the payer %s", ErrOther, s.Address(), payer)
 	}
-	slot := g.Permit.Slot()
+	slot := p.Slot()
 	if slot == "" {
 		return sig, fmt.Errorf("not signed: %w", permit.ErrNone)
 	}
-	var room [192]byte
-	if slot != string(g.Slot.Append(room[:0])) {
+	if slot != string(key) {
 		return sig, fmt.Errorf("%w: the permit is of another slot", ErrOther)
 	}
-	if err := g.Permit.Use(digest, g.Permit.Deadline().Add(-1)); err != nil {
+	if err := p.Use(digest, p.Deadline().Add(-1)); err != nil {
 		return sig, fmt.Errorf("not signed: %w", err)
 	}
-	raw, err := s.Sign(ctx, g.Permit, digest)
+	raw, err := s.Sign(ctx, p, digest)
 	if err != nil {
 		return sig, fmt.Errorf("sign: %w", err)
 	}
@@ -47,7 +57,7 @@ func Sign(ctx context.Context, g *payment.Grant, s payment.Signer, digest [32]by
 		return sig, fmt.Errorf("the signer's answer: %w", err)
 	}
 	if !payment.IsLocal(s) {
-		if err := Check(g.Payer, digest, sig); err != nil {
+		if err := Check(payer, digest, sig); err != nil {
 			return [65]byte{}, err
 		}
 	}
