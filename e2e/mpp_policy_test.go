@@ -122,6 +122,7 @@ func TestMPPApprovedIsPaid(t *testing.T) {
 func TestMPPAndX402ShareACap(t *testing.T) {
 	t.Parallel()
 	p := tempoPeers(t)
+	x := NewSeller(t, shared.Chain, 2)
 	const doc = `
 [policy.default]
 max_payment = "$10"
@@ -142,7 +143,7 @@ allow       = ["host:127.0.0.1"]
 		}
 		return r, nil
 	}
-	first, err := get(shared.V2.URL + "/cent")
+	first, err := get(x.URL + "/cent")
 	if err != nil || first.Rail != "x402" {
 		t.Fatalf("%+v, %v", first, err)
 	}
@@ -150,7 +151,7 @@ allow       = ["host:127.0.0.1"]
 	if err != nil || second.Rail != "mpp" {
 		t.Fatalf("%+v, %v", second, err)
 	}
-	for _, url := range []string{shared.V2.URL + "/subcent", shared.V1.URL + "/cent", p.Seller.URL + "/cent"} {
+	for _, url := range []string{x.URL + "/subcent", x.URL + "/upfront", p.Seller.URL + "/cent"} {
 		_, err := get(url)
 		if d := denied(t, err, "cap_exceeded"); !strings.HasPrefix(d.Result.Reason, "Spend cap exceeded: $0.05 + ") {
 			t.Errorf("reason %q", d.Result.Reason)
@@ -162,7 +163,7 @@ allow       = ["host:127.0.0.1"]
 		t.Errorf("budget %+v, %v, want two cents and a fee", left, err)
 	}
 	// What the chain did not take of the fee is there again, for either rail.
-	for _, url := range []string{shared.V2.URL + "/cent", p.Seller.URL + "/sponsored"} {
+	for _, url := range []string{x.URL + "/cent", p.Seller.URL + "/sponsored"} {
 		if _, err := get(url); err != nil {
 			t.Error(err)
 		}
