@@ -24,7 +24,7 @@ func (n caster) Broadcast(ctx context.Context, raw []byte) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if w.chance(w.setup.rate(60)) {
+	if w.chance(w.setup.rate(30)) {
 		w.note("%s: what was broadcast is lost", t)
 		return "", errReset
 	}
@@ -35,7 +35,7 @@ func (n caster) Broadcast(ctx context.Context, raw []byte) (string, error) {
 	}
 	w.oracle.broadcast(t, s)
 	hash := s.tx.Hash()
-	if w.chance(w.setup.rate(40)) {
+	if w.chance(w.setup.rate(12)) {
 		w.note("%s: the node takes it and forgets it", t)
 		return hash, nil
 	}

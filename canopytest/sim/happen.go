@@ -121,7 +121,7 @@ func (w *world) call() {
 		p.wants = p.wants[1:]
 	}
 	if q.isTransfer() {
-		if id := w.someTransfer(p.agent); id != "" && w.chance(3) {
+		if id := w.someTransfer(p.agent); id != "" && w.chance(2) {
 			w.spawn(p, "resume", func(t *task) { w.resume(t, id) })
 			return
 		}

@@ -36,7 +36,7 @@ func (o *oracle) signed(t *task, slot string, digest [32]byte, sig string) {
 		r.digests = append(r.digests, digest)
 	}
 	switch {
-	case r.released && !r.chain.dead(r):
+	case r.released && !r.chain.dead(r) && !r.chain.isFinal(r.chain.use(r)):
 		w.breaks("I3: %s signs for %s, which is %s", t, r, r.state)
 	case !t.bent && r.slot.Kind == payment.SlotEVM && digest != r.authorization().Digest(r.terms.Asset),
 		!t.bent && r.slot.Kind == payment.SlotProof && digest != proofDigest(r.terms.Asset.Chain, r.challenge, r.realm):

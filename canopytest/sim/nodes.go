@@ -281,6 +281,9 @@ func (c *chain) turn() {
 	if len(c.nodes) > 1 && w.chance(2) {
 		x := c.nodes[w.rng.IntN(len(c.nodes))]
 		x.down, x.lie = false, lie(w.rng.IntN(int(lies)))
+		if w.chance(3) { // what one node alone could make count for less
+			x.lie = []lie{omits, cancels, early, lowers}[w.rng.IntN(4)]
+		}
 		w.note("a node of %s lies: %d", c, x.lie)
 	}
 }

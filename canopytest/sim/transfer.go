@@ -62,8 +62,8 @@ func (w *world) transferred(t *task, r canopy.Result, err error) {
 // someTransfer is one of the agent's transfers, authorized or put to a person.
 func (w *world) someTransfer(agent string) payment.ID {
 	o := w.oracle
-	if n := len(o.grants); n > 0 && w.chance(2) {
-		if a := o.grants[n-1-w.rng.IntN(min(n, 8))]; a.agent == agent && a.want.isTransfer() {
+	for i := len(o.grants) - 1; i >= 0 && i >= len(o.grants)-12; i-- {
+		if a := o.grants[i]; a.agent == agent && a.want.isTransfer() && !w.chance(3) {
 			return a.payment
 		}
 	}

@@ -4,6 +4,9 @@
 //
 //	go run ./canopytest/sim/mutate
 //
+// What breaks a rule of both rails has to be caught in a world with both and in
+// one with MPP alone; what concerns one rail, in a world with that one.
+//
 // Nothing in the work tree changes: a mutant is built with go build -overlay. A
 // mutant that is not caught fails the run, and so does a patch that no longer
 // applies or builds: it has to be brought up to date.
@@ -32,15 +35,16 @@ func main() {
 	steps := flag.Int("steps", 20_000, "steps of each seed")
 	seeds := flag.Int("seeds", 20, "how many seeds until a mutant counts as missed")
 	only := flag.String("run", "", "a regular expression that names of mutants match")
+	part := flag.String("part", "0/1", "K/N tries every N-th mutant, from the K-th on")
 	jobs := flag.Int("jobs", 2, "how many mutants are tried at once")
 	flag.Parse()
-	if err := run(*dir, *only, *jobs, *steps, *seeds); err != nil {
+	if err := run(*dir, *only, *part, *jobs, *steps, *seeds); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, only string, jobs, steps, seeds int) error {
+func run(dir, only, part string, jobs, steps, seeds int) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -50,6 +54,11 @@ func run(dir, only string, jobs, steps, seeds int) error {
 		return err
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return !match.MatchString(filepath.Base(f)) })
+	var from, step int
+	if n, err := fmt.Sscanf(part, "%d/%d", &from, &step); n != 2 || err != nil || from < 0 || step < 1 {
+		return fmt.Errorf("-part is a number, a slash and how many parts there are, not %q", part)
+	}
+	files = every(files, from, step)
 	if len(files) == 0 {
 		return fmt.Errorf("no patch in %s", dir)
 	}
@@ -78,38 +87,70 @@ func run(dir, only string, jobs, steps, seeds int) error {
 	return summary(outcomes, time.Since(began))
 }
 
+// every is each n-th of files from the one with that number, modulo n, on.
+func every(files []string, from, n int) []string {
+	var out []string
+	for i := from % n; i < len(files); i += n {
+		out = append(out, files[i])
+	}
+	return out
+}
+
 // outcome is what became of one mutant.
 type outcome struct {
 	name, what string
-	steps      int    // until it was caught, over all seeds; 0 where it was not
-	by         string // the invariant that broke
+	caught     []catch
 	err        error
+}
+
+// catch is how a mutant was caught in worlds of some rails.
+type catch struct {
+	rail  string
+	steps int    // until it was caught, over all seeds; 0 where it was not
+	by    string // the invariant that broke
+}
+
+func (c catch) String() string {
+	if c.steps == 0 {
+		return c.rail + ": MISSED"
+	}
+	return fmt.Sprintf("%s: %d by %s", c.rail, c.steps, c.by)
+}
+
+// missed reports whether a world did not catch it.
+func (o outcome) missed() bool {
+	return o.err != nil || slices.ContainsFunc(o.caught, func(c catch) bool { return c.steps == 0 })
 }
 
 func (o outcome) String() string {
 	switch {
 	case o.err != nil:
 		return fmt.Sprintf("FAILED  %-32s %v", o.name, o.err)
-	case o.steps == 0:
-		return fmt.Sprintf("MISSED  %-32s %s", o.name, o.what)
+	case o.missed():
+		return fmt.Sprintf("MISSED  %-28s %v %s", o.name, o.caught, o.what)
 	}
-	return fmt.Sprintf("caught  %-32s after %7d steps by %-4s %s", o.name, o.steps, o.by, o.what)
+	return fmt.Sprintf("caught  %-28s steps %v %s", o.name, o.caught, o.what)
 }
 
 func summary(all []outcome, took time.Duration) error {
-	var caught []int
+	var steps []int
+	missed := 0
 	for _, o := range all {
-		if o.err == nil && o.steps > 0 {
-			caught = append(caught, o.steps)
+		if o.missed() {
+			missed++
+			continue
+		}
+		for _, c := range o.caught {
+			steps = append(steps, c.steps)
 		}
 	}
-	slices.Sort(caught)
-	if n := len(caught); n > 0 {
+	slices.Sort(steps)
+	if n := len(steps); n > 0 {
 		fmt.Printf("%d of %d caught; half of them within %d steps, the last after %d; %s\n",
-			n, len(all), caught[(n-1)/2], caught[n-1], took.Round(time.Second))
+			len(all)-missed, len(all), steps[(n-1)/2], steps[n-1], took.Round(time.Second))
 	}
-	if len(caught) < len(all) {
-		return fmt.Errorf("%d of %d mutants were not caught", len(all)-len(caught), len(all))
+	if missed > 0 {
+		return fmt.Errorf("%d of %d mutants were not caught", missed, len(all))
 	}
 	return nil
 }
@@ -138,16 +179,23 @@ func try(file, tmp string, steps, seeds int) outcome {
 		return o
 	}
 	defer os.Remove(sim)
-	for seed := 1; seed <= seeds; seed++ {
-		caught, at, by, err := play(sim, seed, steps)
-		if err != nil {
-			o.err = err
-			return o
+	rails := []string{p.rail}
+	if p.rail == "" {
+		rails = []string{"both", "mpp"}
+	}
+	for _, rail := range rails {
+		c := catch{rail: rail}
+		for seed := 1; seed <= seeds && c.steps == 0; seed++ {
+			caught, at, by, err := play(sim, rail, seed, steps)
+			if err != nil {
+				o.err = fmt.Errorf("%s: %w", rail, err)
+				return o
+			}
+			if caught {
+				c.steps, c.by = (seed-1)*steps+at, by
+			}
 		}
-		if caught {
-			o.steps, o.by = (seed-1)*steps+at, by
-			return o
-		}
+		o.caught = append(o.caught, c)
 	}
 	return o
 }
@@ -155,10 +203,10 @@ func try(file, tmp string, steps, seeds int) outcome {
 var breach = regexp.MustCompile(`(?m)^BREACH at step (\d+) of seed \d+: ([A-Z]\d+)`)
 
 // play runs one seed, and tells where it broke.
-func play(sim string, seed, steps int) (caught bool, at int, by string, err error) {
+func play(sim, rail string, seed, steps int) (caught bool, at int, by string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, sim, "-seed", strconv.Itoa(seed), "-steps", strconv.Itoa(steps)).CombinedOutput()
+	out, err := exec.CommandContext(ctx, sim, "-rail", rail, "-seed", strconv.Itoa(seed), "-steps", strconv.Itoa(steps)).CombinedOutput()
 	if err == nil {
 		return false, 0, "", nil
 	}

@@ -7,9 +7,11 @@ import (
 	"strings"
 )
 
-// patch is a unified diff, after a first line that says what it plants.
+// patch is a unified diff, after a first line that says what it plants, and a
+// second one where it concerns one rail only.
 type patch struct {
 	what  string
+	rail  string // x402 or mpp; empty for a rule of both
 	files []filePatch
 }
 
@@ -27,7 +29,13 @@ type hunk struct {
 func parse(text string) (patch, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	p := patch{what: lines[0]}
-	for _, line := range lines[1:] {
+	lines = lines[1:]
+	if rail, ok := strings.CutPrefix(strings.Join(lines[:min(len(lines), 1)], ""), "rail: "); ok {
+		if p.rail, lines = rail, lines[1:]; rail != "x402" && rail != "mpp" {
+			return p, fmt.Errorf("%q is no rail", rail)
+		}
+	}
+	for _, line := range lines {
 		switch {
 		case strings.HasPrefix(line, "--- "):
 		case strings.HasPrefix(line, "+++ b/"):

@@ -59,7 +59,10 @@ func TestApply(t *testing.T) {
 			t.Errorf("apply to %q = %q, %v", tc.in, got, err)
 		}
 	}
-	for _, bad := range []string{"", "what\n", "what\n+++ b/x.go\nnothing\n", "what\n+++ b/x.go\n@@ -x +1 @@\n", "what\n+++ b/x.go\n-a\n"} {
+	if p, err := parse("what\nrail: mpp\n" + diff[len("what it plants\n"):]); err != nil || p.rail != "mpp" || len(p.files) != 1 {
+		t.Errorf("with a rail it is %+v, %v", p, err)
+	}
+	for _, bad := range []string{"", "what\n", "what\nrail: other\n--- a/x.go\n+++ b/x.go\n@@ -1 +1 @@\n-a\n", "what\n+++ b/x.go\nnothing\n", "what\n+++ b/x.go\n@@ -x +1 @@\n", "what\n+++ b/x.go\n-a\n"} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%q is a patch", bad)
 		}
