@@ -27,6 +27,7 @@ type Result struct {
 
 	Amount     USD // what the payee gets, rounded up to a millionth
 	Fee        USD // the fee bound
+	Spent      USD // what counts of it in the caps: the amount and the bound, until the chain told the fee
 	Rail       string
 	Chain      ChainID
 	Recipient  Address
@@ -48,7 +49,7 @@ type Result struct {
 func resultOf(e ledger.Entry) Result {
 	r := Result{
 		State: e.State, PaymentID: e.ID, ApprovalID: e.ApprovalID,
-		Fee: e.Terms.FeeBound, Rail: e.Terms.Rail, Chain: e.Terms.Asset.Chain, Recipient: e.Terms.Payee(),
+		Fee: e.Terms.FeeBound, Spent: e.Spent, Rail: e.Terms.Rail, Chain: e.Terms.Asset.Chain, Recipient: e.Terms.Payee(),
 		TxHash: e.Receipt.TxHash,
 	}
 	r.Amount, _ = e.Terms.Asset.Value(e.Terms.Amount)

@@ -106,16 +106,16 @@ func outcome(err error) error {
 }
 
 func (a *app) printTransfer(t canopy.Transfer, r canopy.Result) {
-	total, _ := r.Amount.Add(r.Fee)
-	if r.Status == canopy.Denied && total == 0 {
-		total = t.Amount
+	cost := withFee(r.Amount, r.Fee)
+	if r.Status == canopy.Denied && r.Amount == 0 {
+		cost = t.Amount.String()
 	}
 	tx := r.TxHash
 	if tx != "" && r.Settlement == canopy.SettlementClaimed {
 		tx += " (by the word of who submitted it, until the chain confirms it)"
 	}
 	a.fields(
-		"payment", string(r.PaymentID), "outcome", r.Status.String(), "cost", total.String(), "to", t.To.String(), "chain", t.Chain.Name(),
+		"payment", string(r.PaymentID), "outcome", r.Status.String(), "cost", cost, "to", t.To.String(), "chain", t.Chain.Name(),
 		"tx", tx, "approval", string(r.ApprovalID),
 	)
 	for _, reason := range r.Reasons {

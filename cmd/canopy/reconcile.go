@@ -87,10 +87,16 @@ func (a *app) printRound(r canopy.Reconciliation) error {
 			line = "released: it never moved and cannot any more"
 		case ledger.Cancelled:
 			line = "cancelled: its authorization was used up by a cancellation"
+			if p.Spent > 0 {
+				line = "cancelled: its transaction " + p.TxHash + " failed, and only its fee counts"
+			}
 		case ledger.NeedsOperator:
 			line = "NEEDS AN OPERATOR: its authorization moved something else; every agent is frozen"
 		}
 		total, _ := p.Amount.Add(p.Fee)
+		if p.Spent > 0 {
+			total = p.Spent
+		}
 		a.printf("%s  %s  %s\n", p.PaymentID, total, line)
 	}
 	for _, s := range r.Foreign {
