@@ -135,6 +135,7 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 		return Result{}, fmt.Errorf("canopy: resume: payment %s was approved on terms that this client's rails no longer have: pay anew", id)
 	}
 	o.payment.Terms = e.Terms
+	o.offer.Version, o.offer.Echo = e.Protocol, e.Echo // with the memo that its caller stated
 	funded, err := c.funded(ctx, o)
 	if err != nil {
 		return Result{}, err
