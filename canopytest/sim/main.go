@@ -3,14 +3,17 @@
 //
 //	go run ./canopytest/sim -steps 200000 -seed 1
 //
-// A seed makes a world: 2 to 8 processes of the real client on one ledger,
-// sellers that harvest, lie, drop answers and settle at the last second, a chain
-// that halts, catches up and takes blocks back, disks that fail before and
-// after a commit, signers and rails that misbehave, clocks that are set, people
-// who approve, deny or do not look, processes that stand still and processes
-// that are killed at any boundary. One goroutine runs at a time: every call of
-// a store, a signer, the network, a chain or a clock's timer hands over to the
-// scheduler, and the seed picks who goes on. A run is a function of its seed.
+// A seed makes a world: 2 to 8 processes of the real client on one ledger with
+// one set of caps, sellers of x402, of MPP and of both that harvest, lie, drop
+// answers, rotate their challenges and settle at the last second, chains that
+// halt, catch up and take blocks back, an EVM chain and a Tempo network with a
+// small pool of lanes, fees and transactions that fail, nodes that lie, disks that
+// fail before and after a commit, signers and rails that misbehave, clocks that
+// are set, people who approve, deny or do not look, processes that stand still and
+// processes that are killed at any boundary. One goroutine runs at a time: every
+// call of a store, a signer, the network, a chain or a clock's timer hands over to
+// the scheduler, and the seed picks who goes on. A run is a function of its seed;
+// -rail makes it one of sellers of one protocol.
 //
 // What is checked (the numbers are those of the invariants in the documentation)
 // is counted by the simulator itself, from what took effect and what moved on
