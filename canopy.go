@@ -106,6 +106,11 @@ type Treasury struct {
 	// is a Reconciler also tells what became of payments, so that holds on it
 	// end by its word and no longer by the clock.
 	Chains []Chain
+
+	// Gas is what transactions of the account's own may cost, by chain. With it
+	// direct transfers go by them on a chain that is a Reconciler and a Sender,
+	// where no facilitator submits them. A chain that is left out has none.
+	Gas map[ChainID]Gas
 }
 
 // Rail is a protocol for paying. It reads offers, builds authorizations and
@@ -240,6 +245,10 @@ func New(cfg Config) (*Client, error) {
 		}
 		chains[ch.ID()] = true
 	}
+	gas, err := cfg.Treasury.gas()
+	if err != nil {
+		return nil, err
+	}
 	for i, ch := range cfg.Channels {
 		if ch == nil {
 			return nil, fmt.Errorf("canopy: Config.Channels[%d] is nil", i)
@@ -247,6 +256,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.cfg.Rails = append([]Rail(nil), cfg.Rails...)
 	c.cfg.Treasury.Chains = append([]Chain(nil), cfg.Treasury.Chains...)
+	c.cfg.Treasury.Gas = gas
 	c.cfg.Channels = append([]approvals.Channel(nil), cfg.Channels...)
 	return c, nil
 }

@@ -25,9 +25,10 @@ type Result struct {
 	PaymentID  PaymentID
 	ApprovalID ApprovalID // where a person is, or was, asked
 
-	Amount     USD // what the payee gets, rounded up to a millionth
-	Fee        USD // the fee bound
-	Spent      USD // what counts of it in the caps: the amount and the bound, until the chain told the fee
+	Amount     USD   // what the payee gets, rounded up to a millionth
+	Fee        USD   // the fee bound
+	Spent      USD   // what counts of it in the caps: the amount and the bound, until the chain told the fee
+	Gas        Units // the most that transactions of our own can cost beside, in the smallest unit of the chain's coin; 0 where there are none
 	Rail       string
 	Chain      ChainID
 	Recipient  Address
@@ -50,7 +51,7 @@ func resultOf(e ledger.Entry) Result {
 	r := Result{
 		State: e.State, PaymentID: e.ID, ApprovalID: e.ApprovalID,
 		Fee: e.Terms.FeeBound, Spent: e.Spent, Rail: e.Terms.Rail, Chain: e.Terms.Asset.Chain, Recipient: e.Terms.Payee(),
-		TxHash: e.Receipt.TxHash,
+		TxHash: e.Receipt.TxHash, Gas: e.Gas,
 	}
 	r.Amount, _ = e.Terms.Asset.Value(e.Terms.Amount)
 	switch e.State {

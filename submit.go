@@ -14,9 +14,16 @@ import (
 // carryOut signs a direct transfer that was committed, checks what was signed,
 // and submits it.
 func (c *Client) carryOut(ctx context.Context, e ledger.Entry) (Result, error) {
+	own, err := c.resubmits(e)
+	if err != nil {
+		return c.submitted(ctx, e, 0, payment.Receipt{}, err)
+	}
 	auth, err := c.authorize(ctx, c.rails[e.Terms.Rail], e)
 	if err != nil {
 		return c.submitted(ctx, e, 0, payment.Receipt{}, err)
+	}
+	if own != nil {
+		return c.carry(ctx, e, auth, own)
 	}
 	return c.submit(ctx, e, auth)
 }
@@ -163,7 +170,7 @@ func (c *Client) doubtful(ctx context.Context, e ledger.Entry, r *ledger.Request
 	cause := errors.New("an operator has to decide: its slot moved something else than agreed")
 	if e.State == ledger.InDoubt {
 		if cause = c.reusable(e); cause == nil {
-			cause = c.submits(e.Terms.Rail, e.Slot.Chain)
+			_, cause = c.resubmits(e)
 		}
 		if cause == nil {
 			return c.carryOut(ctx, e)

@@ -30,7 +30,8 @@ func (c *Client) Pay(ctx context.Context, t Transfer) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := c.submits(o.offer.Rail, o.offer.Asset.Chain); err != nil {
+	own, err := c.submits(o.offer.Rail, o.offer.Asset.Chain)
+	if err != nil {
 		return Result{}, err
 	}
 	began := c.cfg.Now()
@@ -42,10 +43,11 @@ func (c *Client) Pay(ctx context.Context, t Transfer) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	funded, gas := c.gassed(ctx, funded, own)
 	return c.transfer(ctx, ledger.Request{
 		Payment: o.payment, Verdict: funded.verdict, Payer: c.Address(),
 		Key: t.Key, Fingerprint: transferPrint(o.terms), Began: began,
-		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.offer, c.Address()),
+		Offer: o.offer, Validity: o.terms.Validity, Slot: slotFor(o.offer, c.Address()), Gas: gas,
 	})
 }
 
@@ -62,6 +64,8 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	own, _ := c.submits(o.offer.Rail, o.offer.Asset.Chain)
+	funded, gas := c.gassed(ctx, funded, own)
 	v := funded.verdict
 	uses, err := c.cfg.Store.Use(ctx, v.Limits, c.cfg.Now())
 	if err != nil {
@@ -71,6 +75,9 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 	r := Result{
 		Status: v.Status, DryRun: true, Fee: o.terms.FeeBound, Rail: o.terms.Rail,
 		Chain: o.terms.Asset.Chain, Recipient: t.To, Amount: t.Amount,
+	}
+	if gas != nil {
+		r.Gas = gas.Bound
 	}
 	r.setReasons(v.Reasons)
 	if err := c.previewLedger(ctx, &r, o.terms); err != nil {
@@ -123,7 +130,8 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := c.submits(o.offer.Rail, o.offer.Asset.Chain); err != nil {
+	own, err := c.submits(o.offer.Rail, o.offer.Asset.Chain)
+	if err != nil {
 		return Result{}, err
 	}
 	c.judgeTransfer(&o, e.Purpose)
@@ -140,10 +148,11 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	funded, gas := c.gassed(ctx, funded, own)
 	return c.transfer(ctx, ledger.Request{
 		Payment: o.payment, Verdict: funded.verdict, Payer: c.Address(),
 		Key: e.Key, Fingerprint: e.Fingerprint, Began: c.cfg.Now(), Only: id,
-		Offer: o.offer, Validity: e.Terms.Validity, Slot: slotFor(o.offer, c.Address()),
+		Offer: o.offer, Validity: e.Terms.Validity, Slot: slotFor(o.offer, c.Address()), Gas: gas,
 	})
 }
 
@@ -188,18 +197,6 @@ func (c *Client) transferer(name string) Transferer {
 		if tr, ok := rail.(Transferer); ok && rail.Name() == name {
 			return tr
 		}
-	}
-	return nil
-}
-
-// submits tells why a transfer on these terms could not be submitted, or nil.
-func (c *Client) submits(rail string, chain ChainID) error {
-	tr := c.transferer(rail)
-	if tr == nil {
-		return fmt.Errorf("canopy: this client has no rail %s that transfers", clip(rail))
-	}
-	if err := tr.Submits(chain); err != nil {
-		return fmt.Errorf("canopy: Transfer.Chain: %w", err)
 	}
 	return nil
 }

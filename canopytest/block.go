@@ -128,6 +128,9 @@ func (c *Chain) Reorg(n int) error {
 	for _, b := range dropped {
 		for _, hash := range b.Txs {
 			tx := c.byHash[hash]
+			if tx.carried != nil {
+				c.takeBackCarried(tx)
+			}
 			tx.mined, tx.err = false, nil
 			back = append(back, tx)
 		}

@@ -71,6 +71,7 @@ type Chain struct {
 	transfers []Transfer
 	uses      []AuthorizationUse
 	tempo     tempoState
+	carried   carriedState
 	forks     uint64        // how often the chain was reorganised
 	changed   chan struct{} // closed and replaced at each block
 }
@@ -114,6 +115,9 @@ func NewChain(c ChainConfig) *Chain {
 		byHash: make(map[string]*transaction), copies: make(map[[32]byte]uint64),
 		balances: make(map[holding]payment.Units), used: make(map[slot]use),
 		changed: make(chan struct{}),
+		carried: carriedState{
+			baseFee: 1_000_000_000, tip: 1_000_000, coins: make(map[payment.Address]payment.Units), nonces: make(map[payment.Address]uint64),
+		},
 	}
 	if c.Tempo || c.ID == payment.Tempo || c.ID == payment.TempoTest {
 		if c.TempoRules.BaseFee == 0 {

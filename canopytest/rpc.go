@@ -149,7 +149,12 @@ var nodeMethods = map[string]struct {
 	"eth_getTransactionByHash":  {1, (*Node).transaction},
 	"eth_getTransactionCount":   {1, (*Node).count},
 	"eth_sendRawTransaction":    {1, (*Node).send},
-	"eth_maxPriorityFeePerGas":  {0, func(*Node, []json.RawMessage) (any, error) { return quantity(1_000_000_000), nil }},
+	"eth_maxPriorityFeePerGas": {0, func(n *Node, _ []json.RawMessage) (any, error) {
+		if n.chain.tempo.on {
+			return quantity(1_000_000_000), nil
+		}
+		return quantity(n.chain.carried.tip), nil
+	}},
 	"eth_gasPrice": {0, func(n *Node, _ []json.RawMessage) (any, error) {
 		return quantity(n.chain.tempo.rules.BaseFee + 1_000_000_000), nil
 	}},
@@ -159,8 +164,14 @@ var nodeMethods = map[string]struct {
 		}
 		return quantity(1_021_601), nil // it does not look at the calls
 	}},
-	"eth_getCode":    {1, func(*Node, []json.RawMessage) (any, error) { return "0x", nil }},
-	"eth_getBalance": {1, func(*Node, []json.RawMessage) (any, error) { return "0x0", nil }},
+	"eth_getCode": {1, func(*Node, []json.RawMessage) (any, error) { return "0x", nil }},
+	"eth_getBalance": {1, func(n *Node, p []json.RawMessage) (any, error) {
+		account, err := payment.ParseAddressLoose(textOf(p[0]))
+		if err != nil {
+			return nil, &rpcError{code: rpcParams, message: err.Error()}
+		}
+		return wideQuantity(n.chain.carried.coins[account]), nil
+	}},
 }
 
 // blockObject is b as nodes tell it.
@@ -170,6 +181,8 @@ func (n *Node) blockObject(b Block) object {
 	}
 	if n.chain.tempo.on {
 		out = append(out, field{"baseFeePerGas", quantity(n.chain.tempo.rules.BaseFee)}, field{"gasLimit", quantity(500_000_000)})
+	} else {
+		out = append(out, field{"baseFeePerGas", quantity(n.chain.carried.baseFee)}, field{"gasLimit", quantity(60_000_000)})
 	}
 	return out
 }

@@ -117,6 +117,12 @@ func (n *Node) count(params []json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, &rpcError{code: rpcParams, message: err.Error()}
 	}
+	if !n.chain.tempo.on {
+		if len(params) > 1 && textOf(params[1]) == "pending" {
+			return quantity(n.chain.pendingNonce(account)), nil
+		}
+		return quantity(n.chain.carried.nonces[account]), nil // whatever block is asked about
+	}
 	at := n.chain.head().Number
 	if len(params) > 1 {
 		if at, err = n.block(params[1]); err != nil {
@@ -197,7 +203,7 @@ func (n *Node) submit(param json.RawMessage) (string, error) {
 	}
 	hash, err := n.chain.submit(raw)
 	switch {
-	case errors.Is(err, ErrTempoTx):
+	case errors.Is(err, ErrTempoTx), errors.Is(err, ErrRaw):
 		return "", &rpcError{code: rpcParams, message: "failed to decode signed transaction"}
 	case err != nil:
 		return hash, rejected(err)

@@ -53,6 +53,9 @@ func (n *Node) receiptOf(hash string) any {
 	if tx.err != nil {
 		status = 0
 	}
+	if t := tx.carried; t != nil {
+		from, to, gas, price = t.Sender, t.Token, carriedGas, min(t.MaxFee, n.chain.carried.baseFee+t.MaxTip)
+	}
 	if tx.tempo != nil {
 		kind, from, to = "0x76", tx.tempo.Sender, tx.tempo.Calls[0].To
 		u := n.useOf(hash)
@@ -113,6 +116,9 @@ func (n *Node) transaction(params []json.RawMessage) (any, error) {
 		from := Address("facilitator")
 		if tx.kind == txSend {
 			from = Address("spender") // with an allowance
+		}
+		if own := tx.carried; own != nil {
+			return append(out, field{"type", "0x2"}, field{"from", own.Sender.Lower()}, field{"nonce", quantity(own.Nonce)}, field{"to", own.Token.Lower()}), nil
 		}
 		return append(out, field{"type", "0x2"}, field{"from", from.Lower()}, field{"nonce", "0x0"}, field{"to", tx.auth.Token.Lower()}), nil
 	}

@@ -129,7 +129,7 @@ func (c *Chain) Receipt(ctx context.Context, hash string) (found, ok bool, block
 // submit is the pool's opinion of raw, and puts it in.
 func (c *Chain) submit(raw []byte) (string, error) {
 	if !c.tempo.on {
-		return "", fmt.Errorf("%s knows no raw transactions", c.id)
+		return c.submitCarried(raw)
 	}
 	t, err := DecodeTempo(raw)
 	if err != nil {
@@ -239,6 +239,9 @@ const (
 
 // ready decides about one of the transactions that wait, in the head block.
 func (c *Chain) ready(tx *transaction, waiting []*transaction) readiness {
+	if tx.kind == txCarried {
+		return c.readyCarried(tx)
+	}
 	if tx.kind != txTempo {
 		return include
 	}

@@ -46,6 +46,8 @@ func (c *Chain) apply(tx *transaction) error {
 	switch tx.kind {
 	case txTempo:
 		return c.applyTempo(tx)
+	case txCarried:
+		return c.applyCarried(tx)
 	case txAuthorized:
 		if err := c.check(a, c.head().Time); err != nil {
 			return err

@@ -28,13 +28,14 @@ var (
 )
 
 type transaction struct {
-	kind  txKind
-	auth  Authorization
-	tempo *TempoTx // where kind is txTempo
-	hash  string
-	mined bool
-	block uint64
-	err   error
+	kind    txKind
+	auth    Authorization
+	tempo   *TempoTx   // where kind is txTempo
+	carried *CarriedTx // where kind is txCarried
+	hash    string
+	mined   bool
+	block   uint64
+	err     error
 }
 
 type txKind uint8
@@ -45,6 +46,7 @@ const (
 	txMint
 	txCancel
 	txTempo
+	txCarried
 )
 
 // Simulate reports what would stop a from settling at the latest block and the
@@ -106,7 +108,7 @@ func (c *Chain) waitUntil(ctx context.Context, hash string, deadline time.Time) 
 			c.mine(c.clock.Now())
 		}
 		seen, until, changed := c.view(tx), deadline, c.changed
-		lost := tx.kind == txTempo && !tx.mined && !slices.Contains(c.pool, tx)
+		lost := (tx.kind == txTempo || tx.kind == txCarried) && !tx.mined && !slices.Contains(c.pool, tx)
 		if c.mining == Interval {
 			if next := c.head().Time.Add(c.interval); until.IsZero() || next.Before(until) {
 				until = next

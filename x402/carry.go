@@ -27,9 +27,9 @@ var transferSelector = [4]byte{0xe3, 0xee, 0x16, 0x0e}
 // carryInput is how long a call is.
 const carryInput = 4 + 9*32
 
-// CarryGas is the gas limit that a transaction which carries an authorization of
-// this rail needs.
-func (r *Rail) CarryGas() uint64 { return carryGas }
+// CarryNeeds is the gas limit that a transaction which carries an authorization
+// of this rail needs, and how many bytes it has at most.
+func (r *Rail) CarryNeeds() (gas uint64, size int) { return carryGas, 512 }
 
 // Carry builds the transaction that hands g's authorization to its token, and
 // signs it with one call of s.Sign under g's own permit: of type 2, without a
