@@ -25,6 +25,7 @@ func ExampleFile_notes() {
 [[chain]]
 id = "base"
 rpc = ["https://rpc.example", "https://rpc.example.org"]
+facilitator = "https://facilitator.example"
 max_gas = "0.0005"
 [policy.default]
 caps = ["$5 / 24h"]
@@ -37,5 +38,5 @@ caps = ["$5 / 24h"]
 		fmt.Println(note)
 	}
 	// Output:
-	// chain[0].max_gas: has no effect in this version: direct transfers go through a facilitator, which pays the gas
+	// chain[0].max_gas: has no effect: direct transfers go through the facilitator, which pays the gas
 }

@@ -78,7 +78,7 @@ type Chain struct {
 	RPCEnv                []string // environment variables with further RPC URLs
 	Facilitator           string
 	FacilitatorHeadersEnv string
-	MaxGas, GasPerDay     string // native units
+	MaxGas, GasPerDay     string // of the chain's own coin, for transactions of our own; empty where there are none
 	Tempo                 bool   // a Tempo network
 }
 

@@ -81,7 +81,7 @@ proxy = "http://127.0.0.1:3128"
 	if diff := cmp.Diff([]string{"127.0.0.0/8", "::1/128", "10.0.0.1/32"}, private); diff != "" {
 		t.Errorf("allow_private (-want +got):\n%s", diff)
 	}
-	if len(f.Assets.On("eip155:31337")) != 1 || len(f.Warnings) != 0 || len(f.Notes) != 1 || f.Policy == nil {
+	if len(f.Assets.On("eip155:31337")) != 1 || len(f.Warnings) != 0 || len(f.Notes) != 0 || f.Policy == nil {
 		t.Errorf("assets %v, warnings %q, notes %q", f.Assets.On("eip155:31337"), f.Warnings, f.Notes)
 	}
 }
@@ -137,6 +137,11 @@ func TestBadFiles(t *testing.T) {
 		"rpc is no URL":               {"[[chain]]\nid = \"base\"\nrpc = [\"https://r.example\",\n\"rpc.example\"]\n", ":4: chain[0].rpc[1]: is a URL"},
 		"rpc with a password":         {"[[chain]]\nid = \"base\"\nrpc = [\"https://u:hunter2@r.example\"]\n", "has a user or a password in it"},
 		"rpc ftp":                     {"[[chain]]\nid = \"base\"\nrpc = [\"ftp://r.example\"]\n", "is a URL such as"},
+		"gas_per_day alone":           {"[[chain]]\nid = \"base\"\nrpc = [\"https://rpc.example\"]\ngas_per_day = \"0.1\"\n", "belongs to max_gas"},
+		"gas_per_day below max_gas":   {"[[chain]]\nid = \"base\"\nrpc = [\"https://rpc.example\"]\nmax_gas = \"0.2\"\ngas_per_day = \"0.1\"\n", "is less than max_gas"},
+		"max_gas of nothing":          {"[[chain]]\nid = \"base\"\nrpc = [\"https://rpc.example\"]\nmax_gas = \"0.0\"\n", "leave it out"},
+		"max_gas without nodes":       {"[[chain]]\nid = \"base\"\nmax_gas = \"0.1\"\n", "add rpc"},
+		"max_gas on Tempo":            {"[[chain]]\nid = \"tempo\"\nrpc = [\"https://rpc.example\"]\nmax_gas = \"0.1\"\n", "is of no use on a Tempo network"},
 		"max_gas in dollars":          {"[[chain]]\nid = \"base\"\nmax_gas = \"$1\"\n", `is an amount of the chain's own coin, such as "0.0005"`},
 		"max_gas is a float":          {"[[chain]]\nid = \"base\"\nmax_gas = 0.0005\n", "is text: write it in quotes, not a number"},
 		"headers of no facilitator":   {"[[chain]]\nid = \"base\"\nfacilitator_headers_env = \"H\"\n", "add facilitator"},

@@ -182,7 +182,7 @@ func (f *File) client(key payment.Signer, account payment.Address, agent string)
 		foreign = canopy.WarnOnForeignUse
 	}
 	c, err := canopy.New(canopy.Config{
-		Agent: agent, Treasury: canopy.Treasury{Signer: key, Chains: chains}, Policy: f.Policy, Store: store, ForeignUse: foreign,
+		Agent: agent, Treasury: canopy.Treasury{Signer: key, Chains: chains, Gas: f.gas()}, Policy: f.Policy, Store: store, ForeignUse: foreign,
 		Rails: []canopy.Rail{rail, mppRail}, Lanes: f.MPP.Lanes, Transport: transport, Now: f.Now, Logger: f.Logger,
 	})
 	if err != nil {

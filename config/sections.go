@@ -82,7 +82,7 @@ func stateDir(base string) string {
 }
 
 func (f *File) note(key, text string) {
-	f.Notes = append(f.Notes, key+": has no effect in this version: "+text)
+	f.Notes = append(f.Notes, key+": has no effect: "+text)
 }
 
 func (f *File) chainTables(d *document) {
@@ -115,6 +115,7 @@ func (f *File) chainTables(d *document) {
 				t.problem("facilitator", "is plain http: what it is sent is for its eyes only, use https")
 			}
 		}
+		checkGas(t, c)
 		if c.FacilitatorHeadersEnv != "" && !t.has("facilitator") {
 			t.problem("facilitator_headers_env", "belongs to a facilitator, and none is named: add facilitator")
 		}
@@ -134,8 +135,8 @@ func (f *File) chainTables(d *document) {
 
 func (f *File) noteChain(t *table, c Chain) {
 	for _, key := range []string{"max_gas", "gas_per_day"} {
-		if t.has(key) {
-			f.note(join(t.path, key), "direct transfers go through a facilitator, which pays the gas")
+		if t.has(key) && c.Facilitator != "" {
+			f.note(join(t.path, key), "direct transfers go through the facilitator, which pays the gas")
 		}
 	}
 	for i, s := range c.RPC {
@@ -172,11 +173,7 @@ func native(t *table, key string) string {
 	if s == "" {
 		return ""
 	}
-	whole, frac, point := strings.Cut(s, ".")
-	digits := func(s string, most int) bool {
-		return s != "" && len(s) <= most && strings.Trim(s, "0123456789") == ""
-	}
-	if !digits(whole, 9) || len(whole) > 1 && whole[0] == '0' || point && !digits(frac, 18) {
+	if _, err := payment.ParseCoin(s); err != nil {
 		t.problem(key, `is an amount of the chain's own coin, such as "0.0005", not %q`, clip(s))
 	}
 	return s

@@ -130,6 +130,13 @@ func (a *app) lookAt(f *config.File, out *checked) {
 		if len(c.RPC)+len(c.RPCEnv) == 1 {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("chain[%d]: has one node: what it says is released on its word alone: add one of somebody else to rpc", i))
 		}
+		if c.MaxGas != "" && c.Facilitator == "" {
+			day := c.GasPerDay
+			if day == "" {
+				day = "ten times that"
+			}
+			out.Notes = append(out.Notes, fmt.Sprintf("chain[%d]: direct transfers go by transactions of our own, of at most %s of the chain's coin each, and %s in 24 h", i, c.MaxGas, day))
+		}
 		if h := sharedHost(c); h != "" {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("chain[%d]: has two nodes at %s: they may be one source, whose word then counts twice: name one of somebody else", i, h))
 		}

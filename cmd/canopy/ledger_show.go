@@ -59,11 +59,20 @@ func ruled(ctx context.Context, s ledger.Store, e ledger.Entry, now time.Time) s
 	return words
 }
 
+// gasOf is what transactions of our own may cost that carry e; empty where there
+// are none.
+func gasOf(e ledger.Entry) string {
+	if e.Gas.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("at most %s of the chain's own coin, by %d transactions of ours", e.Gas.Coin(), len(e.Carries))
+}
+
 func (a *app) printEntry(e ledger.Entry, events []ledger.Event, ruling string) {
 	t := e.Terms
 	a.fields(
 		"payment", string(e.ID), "state", e.State.String(), "agent", e.Agent, "for", what(t), "purpose", e.Purpose, "key", e.Key,
-		"cost", e.Cost.String(), "counts", counts(e), "amount", amount(t), "fee bound", feeBound(t), "pays to", payees(t), "from", e.Payer.String(),
+		"cost", e.Cost.String(), "counts", counts(e), "amount", amount(t), "fee bound", feeBound(t), "gas", gasOf(e), "pays to", payees(t), "from", e.Payer.String(),
 		"by", joined(t.Rail, t.Scheme), "chain", t.Asset.Chain.Name(), "token", t.Asset.Address.String(), "terms", e.TermsHash.String(),
 		"policy", e.Policy.String(), "approval", string(e.ApprovalID), "slot", e.Slot.String(), "realm", show(e.Realm, 200),
 	)

@@ -45,9 +45,10 @@ func (a *app) payCommand() *cobra.Command {
 		Short: "Pay dollars to an address, without a seller",
 		Long: `Pay sends dollars of the treasury to an address, inside the policy. The transfer
 is signed here. On an EVM chain it is submitted, without gas, through the
-facilitator that the [[chain]] names; on Tempo it is broadcast by the chain's rpc,
-and its fee is paid in the token, within the bounds of [mpp]. Nothing is signed
-twice: a lost answer is asked for again with the same bytes, by the same command.
+facilitator that the [[chain]] names, or else by a transaction of the treasury's
+own, which costs at most max_gas of the chain's coin; on Tempo it is broadcast by
+the chain's rpc, and its fee is paid in the token, within the bounds of [mpp]. It
+moves money once: a lost answer is asked for again by the same command.
 
 With --key the same command is the same payment however often it runs. Without
 one, an equal transfer is refused as a duplicate for duplicate_window. Where a
@@ -114,8 +115,12 @@ func (a *app) printTransfer(t canopy.Transfer, r canopy.Result) {
 	if tx != "" && r.Settlement == canopy.SettlementClaimed {
 		tx += " (by the word of who submitted it, until the chain confirms it)"
 	}
+	gas := ""
+	if !r.Gas.IsZero() {
+		gas = "at most " + r.Gas.Coin() + " of the chain's own coin, by a transaction of ours"
+	}
 	a.fields(
-		"payment", string(r.PaymentID), "outcome", r.Status.String(), "cost", cost, "to", t.To.String(), "chain", t.Chain.Name(),
+		"payment", string(r.PaymentID), "outcome", r.Status.String(), "cost", cost, "gas", gas, "to", t.To.String(), "chain", t.Chain.Name(),
 		"tx", tx, "approval", string(r.ApprovalID),
 	)
 	for _, reason := range r.Reasons {

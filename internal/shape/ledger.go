@@ -125,6 +125,8 @@ type LedgerDetail struct {
 	LedgerEntry
 	Payer        payment.Address `json:"payer"`
 	Slot         *string         `json:"slot"`
+	GasBound     *string         `json:"gasBound"` // of the chain's own coin; null where no transaction of ours carries it
+	Transactions int             `json:"gasTransactions"`
 	Sends        int             `json:"sends"`
 	Claim        string          `json:"claim"`      // of the seller: none, paid, pending, used or refused
 	SellerCode   *string         `json:"sellerCode"` // data, not advice
@@ -151,6 +153,10 @@ func LedgerDetailOf(e ledger.Entry, events []ledger.Event) LedgerDetail {
 		LedgerEntry: LedgerEntryOf(e), Payer: e.Payer, Slot: orNull(e.Slot.String()), Sends: e.Sends,
 		Claim: e.Receipt.Claim.String(), SellerCode: said(e.Receipt.Code, 100), SellerSays: said(e.Receipt.Message, maxText),
 		Note: said(e.Note, maxText), PolicySHA256: e.Policy, Events: make([]Event, len(events)),
+	}
+	if out.Transactions = len(e.Carries); !e.Gas.IsZero() {
+		coin := e.Gas.Coin()
+		out.GasBound = &coin
 	}
 	if e.State == ledger.InDoubt || e.State == ledger.NeedsOperator || e.State.Paid() && !e.Delivered {
 		out.SafeAfter = after(e.SafeAfter())
