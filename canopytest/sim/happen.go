@@ -334,11 +334,36 @@ func (w *world) repair() {
 			w.oracle.became(nil, r, e)
 		}
 	}
+	w.resolve()
 	for _, agent := range append([]string{""}, w.setup.agents...) {
 		if since, ok := w.freezes[agent]; ok && w.now.Sub(since) > 10*time.Second && w.chance(2) {
 			w.note("an operator lets %q go", agent)
 			w.frozen(agent, false)
 			w.oracle.check(w.book.Unfreeze(context.Background(), agent, "operator", "sim"))
+		}
+	}
+}
+
+// resolve has an operator tell, after some days, what became of payments that
+// nobody can be asked about: of proofs, and of all on a chain without a node.
+func (w *world) resolve() {
+	o := w.oracle
+	for len(o.unwatched) > 0 && w.now.Sub(o.unwatched[0].validBefore) > 60*time.Hour {
+		r := o.unwatched[0]
+		o.unwatched = o.unwatched[1:]
+		to := ledger.ExpiredUnused
+		switch {
+		case r.chain.isFinal(r.tx) && r.tx.r == r && !r.tx.failed:
+			to = ledger.Settled
+		case r.state == ledger.Authorized || !r.chain.dead(r):
+			continue
+		}
+		e, err := w.book.Advance(context.Background(), ledger.Change{
+			ID: r.id, Version: r.version, To: to, By: ledger.ByOperator, Now: w.now.Add(w.machine), Who: "operator",
+		})
+		w.note("an operator resolves %s, which nobody can be asked about: %v", r, err)
+		if err == nil {
+			o.became(nil, r, e)
 		}
 	}
 }

@@ -233,7 +233,8 @@ func (o *oracle) became(t *task, r *record, e ledger.Entry) {
 
 // spent is I1 of one payment: what counts of it is all that it may cost while it
 // can move, and afterwards the value that moved and the fee that was paid. A node
-// that tells of a higher fee makes it more, and never less.
+// that tells of a higher fee makes it more, and so does an operator, who tells of
+// none.
 func (o *oracle) spent(t *task, r *record, ours bool) {
 	want := r.cost
 	switch {
@@ -242,7 +243,7 @@ func (o *oracle) spent(t *task, r *record, ours bool) {
 	case r.state.Freed():
 		want = 0
 	}
-	lied := ours && t != nil && r.chain.liedSince(t.began)
+	lied := ours && (t == nil || r.chain.liedSince(t.began))
 	if r.counts < want || r.counts > want && !(lied && r.counts <= r.cost) {
 		o.w.breaks("I1: %s of %s is %s and counts for %s, not %s", r, r.cost, r.state, r.counts, want)
 	}

@@ -17,22 +17,23 @@ import (
 // signed, what left, what moved on the chain. It counts by rules of its own and
 // shares nothing with the ledger but the entries that the ledger hands out.
 type oracle struct {
-	w       *world
-	byID    map[payment.ID]*record
-	bySlot  map[string]*record // the last one that had it
-	bySig   map[string]*record // what the key really signed
-	byTx    map[string]*record // transactions of Tempo, by hash
-	byLane  map[laneOf]*record // the last one that had it
-	all     []*record          // authorized, in order
-	young   int                // those before it are of days ago
-	active  []*record          // those that a cap may still have to count
-	counted []*record          // those that the ledger may still count
-	moves   int                // how much was moved, and not taken back
-	orphans []*record          // authorized by a process that died
-	asked   map[payment.ApprovalID]*asking
-	grants  []*asking // in order
-	keys    map[keyOf][]*record
-	equal   map[printOf][]*record
+	w         *world
+	byID      map[payment.ID]*record
+	bySlot    map[string]*record // the last one that had it
+	bySig     map[string]*record // what the key really signed
+	byTx      map[string]*record // transactions of Tempo, by hash
+	byLane    map[laneOf]*record // the last one that had it
+	all       []*record          // authorized, in order
+	young     int                // those before it are of days ago
+	active    []*record          // those that a cap may still have to count
+	counted   []*record          // those that the ledger may still count
+	unwatched []*record          // in order, those that no chain tells of and no operator has yet
+	moves     int                // how much was moved, and not taken back
+	orphans   []*record          // authorized by a process that died
+	asked     map[payment.ApprovalID]*asking
+	grants    []*asking // in order
+	keys      map[keyOf][]*record
+	equal     map[printOf][]*record
 }
 
 type keyOf struct{ agent, key string }
@@ -228,6 +229,9 @@ func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
 	o.place(r)
 	o.byID[r.id] = r
 	o.all = append(o.all, r)
+	if !r.watched {
+		o.unwatched = append(o.unwatched, r)
+	}
 	o.active, o.counted = append(o.active, r), append(o.counted, r)
 	for _, key := range r.keys {
 		o.keys[keyOf{r.agent, key}] = append(o.keys[keyOf{r.agent, key}], r)
