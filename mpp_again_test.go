@@ -103,15 +103,15 @@ func TestMPPCase01_RotatedChallenge(t *testing.T) {
 					switch {
 					case late && turns > 0:
 						as[*canopy.InDoubtError](t, g.err)
-						w.digests(1 + ledger.MaxVariants)
-						w.variants(ledger.MaxVariants)
-						if n := s.Count("").Paid; n > 1+ledger.MaxVariants+2 {
+						w.digests(1 + 3)
+						w.variants(3)
+						if n := s.Count("").Paid; n > 1+3+2 {
 							t.Errorf("sent %d times", n)
 						}
 					default:
 						w.bought(g)
-						w.variants(min(turns, ledger.MaxVariants))
-						w.digests(1 + min(turns, ledger.MaxVariants))
+						w.variants(min(turns, 3))
+						w.digests(1 + min(turns, 3))
 					}
 					if n := permitted(); n != len(w.spy.Calls()) {
 						t.Errorf("%d commits permit %d signatures", n, len(w.spy.Calls()))
@@ -443,5 +443,73 @@ func TestMPPLanesOfManyClients(t *testing.T) {
 		w.handed(s, 20)
 		w.settled(20 * dime)
 		w.overAll()
+	})
+}
+
+// The hold of a variant lives until the last of all that was signed is dead, and
+// what the chain shows of an earlier one settles it.
+func TestMPPVariantsHold(t *testing.T) {
+	play(t, onTempo(setup{policy: capped("$0.15 / 24h")}), func(t *testing.T, w *world) {
+		s, url := w.asks(dime, canopytest.MPPConfig{}, canopytest.Always(canopytest.AnswerAgain()))
+		w.wire.After = func(r *http.Response) error {
+			if r.Request.Header.Get("Authorization") != "" {
+				w.clock.Advance(10 * time.Second)
+			}
+			return nil
+		}
+		e := as[*canopy.InDoubtError](t, w.get(url).err)
+		all := s.Harvest().All()
+		first, last := all[0].Expires(), all[len(all)-1].Expires()
+		if len(all) != 4 || !w.only().ValidBefore.Equal(last) || last.Sub(first) < 30*time.Second {
+			t.Errorf("%d were signed, from %v to %v, held to %v", len(all), first, last, w.only().ValidBefore)
+		}
+		w.clock.Set(first.Add(time.Second))
+		w.chain.Finalize()
+		w.step("a round", func() { w.reconcile() })
+		w.state(e.Result.PaymentID, ledger.InDoubt)
+		w.denied(w.get(url+"other"), "cap_exceeded")
+		w.late(s)
+		w.settled(dime, e.Result.PaymentID)
+		w.overAll()
+	})
+}
+
+// Frozen between the signature and the sending, or between two sendings: nothing
+// more leaves.
+func TestMPPFrozenMeanwhile(t *testing.T) {
+	playKinds(t, func(t *testing.T, w *world, k kind) {
+		s, url := w.asks(dime, k.ask, canopytest.Always(canopytest.SameChallenge()))
+		w.wire.After = func(r *http.Response) error {
+			if r.Request.Header.Get("Authorization") != "" {
+				return w.client.Freeze(t.Context(), "stop")
+			}
+			return nil
+		}
+		e := as[*canopy.InDoubtError](t, w.get(url).err)
+		if n := s.Count("").Paid; n != 1 || !strings.Contains(e.Error(), "frozen") {
+			t.Errorf("sent %d times, %v", n, e)
+		}
+		w.refused("the same again", func() { w.get(url) })
+		w.counted(k.cost)
+	})
+	playKinds(t, func(t *testing.T, w *world, k kind) {
+		s, url := w.asks(dime, k.ask)
+		w.spy.Before(func(context.Context, canopytest.Signed) { must(t, w.client.Freeze(t.Context(), "stop")) })
+		e := as[*canopy.InDoubtError](t, w.get(url).err)
+		if n := s.Count("").Paid; n != 0 || e.Phase != canopy.SignedNotSent {
+			t.Errorf("sent %d times, %+v", n, e)
+		}
+		w.handed(s, 0)
+		w.counted(k.cost)
+	})
+	play(t, onTempo(setup{}), func(t *testing.T, w *world) {
+		n := &notary{}
+		w.broadcastBy(n)
+		w.spy.Before(func(context.Context, canopytest.Signed) { must(t, w.client.Freeze(t.Context(), "stop")) })
+		_, url := w.asks(dime, canopytest.MPPConfig{Modes: []string{"push"}})
+		as[*canopy.InDoubtError](t, w.get(url).err)
+		if n.seen != nil || len(w.chain.TempoUses()) != 0 {
+			t.Error("it was broadcast")
+		}
 	})
 }
