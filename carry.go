@@ -58,6 +58,11 @@ func (w *carrying) run(ctx context.Context) (payment.Receipt, error) {
 			return receipt, nil
 		}
 		if len(w.e.Carries) == 0 || bump > 0 {
+			if w.used(ctx) {
+				receipt := w.sent()
+				receipt.Claim = payment.ClaimUsed
+				return receipt, nil
+			}
 			if err := w.permit(ctx); err != nil {
 				return w.sent(), err
 			}
@@ -168,6 +173,28 @@ func (w *carrying) mined(ctx context.Context) (payment.Receipt, bool) {
 		}
 	}
 	return failed, failed != payment.Receipt{}
+}
+
+// used reports whether the chain's newest block has the authorization used up: one
+// transaction more would cost gas and move nothing. It is no evidence, and false
+// where that cannot be told.
+func (w *carrying) used(ctx context.Context) bool {
+	keeper, ok := w.own.chain.(Timekeeper)
+	rec, can := w.own.chain.(Reconciler)
+	if len(w.e.Carries) == 0 || !ok || !can {
+		return false
+	}
+	used := false
+	err := safely(func() error {
+		at, err := keeper.Latest(ctx)
+		if err != nil {
+			return err
+		}
+		is, err := rec.Used(ctx, []payment.Slot{w.e.Slot}, at)
+		used = len(is) == 1 && is[0]
+		return err
+	})
+	return err == nil && used
 }
 
 // await waits until one of the transactions is mined, for carryWait or as long as

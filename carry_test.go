@@ -25,6 +25,14 @@ type gasNode struct {
 	*canopytest.Chain
 	quote func(payment.GasQuote) (payment.GasQuote, error)
 	send  func(raw []byte) error // before it is handed over; an error keeps it
+	blind bool                   // it shows no receipts
+}
+
+func (n *gasNode) Receipt(ctx context.Context, hash string) (found, ok bool, block payment.Block, err error) {
+	if n.blind {
+		return false, false, payment.Block{}, nil
+	}
+	return n.Chain.Receipt(ctx, hash)
 }
 
 func (n *gasNode) Gas(ctx context.Context, a canopy.Address, size int) (payment.GasQuote, error) {
@@ -328,6 +336,25 @@ func TestCarryNonceTaken(t *testing.T) {
 		}
 		w.spent(2 * dime)
 		w.burnt(e.ID, 2*maxGas)
+	})
+}
+
+// TestCarryBlindNode: a node that shows no receipts does not have a second
+// transaction made once the chain shows the authorization used.
+func TestCarryBlindNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newCarriers(t, setup{})
+		w.node.blind = true
+		d := w.payDoubt(dollars(dime, "k"))
+		e := w.state(d.Result.PaymentID, ledger.InDoubt)
+		if all := w.chain.Carried(); len(all) != 1 || len(e.Carries) != 1 || e.Receipt.Claim != payment.ClaimUsed || e.Receipt.TxHash != all[0].Hash {
+			t.Errorf("%d transactions, %+v", len(all), e.Receipt)
+		}
+		w.spent(dime)
+		w.chain.Finalize()
+		w.reconcile()
+		w.state(e.ID, ledger.Settled)
+		w.burnt(e.ID, maxGas)
 	})
 }
 
