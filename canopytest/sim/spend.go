@@ -110,6 +110,8 @@ func (s *spend) txDiffers(r *record) string {
 		return "the chain or the sender"
 	case tx.ValidBefore == 0 || time.Unix(int64(tx.ValidBefore), 0).After(r.validBefore):
 		return fmt.Sprintf("its end, %d, after that of the hold, %d", tx.ValidBefore, r.validBefore.Unix())
+	case tx.ValidAfter != 0:
+		return "its beginning"
 	case s.slot() != r.slot || sponsored && tx.Nonce != 0:
 		return "the slot"
 	case tx.Sponsored != sponsored:
