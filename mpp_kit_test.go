@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"testing"
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/canopytest"
@@ -188,12 +187,6 @@ func (w *world) send(method, url string, headers map[string]string) *http.Reques
 		req.Header.Set(k, v)
 	}
 	return req
-}
-
-// playTempo is play on a Tempo network.
-func playTempo(t *testing.T, s setup, f func(*testing.T, *world)) {
-	t.Helper()
-	play(t, onTempo(s), f)
 }
 
 // mppBy is the rail with another node.
