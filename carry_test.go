@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/canopy-go/canopy/ledger"
 	ledgercheck "github.com/canopy-go/canopy/ledger/check"
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/x402"
 )
 
 // maxGas is a thousandth of the coin: five times what a transaction costs at the
@@ -300,6 +302,12 @@ func TestCarryBumpsTwice(t *testing.T) {
 		e := w.state(d.Result.PaymentID, ledger.InDoubt)
 		if sent != 3 || len(e.Carries) != 3 || e.Sends != 3 || !errors.Is(d, refused) {
 			t.Errorf("sent %d times, %d transactions: %v", sent, len(e.Carries), d)
+		}
+		for i := 1; i < len(e.Carries); i++ {
+			last, c := e.Carries[i-1], e.Carries[i]
+			if c.Nonce != last.Nonce || c.MaxFee != last.MaxFee+last.MaxFee/4+1 || c.MaxTip != last.MaxTip+last.MaxTip/4+1 {
+				t.Errorf("%+v after %+v, want a quarter more", c, last)
+			}
 		}
 		w.node.send = nil
 		r, err := w.client.Resume(context.Background(), e.ID)
@@ -591,3 +599,47 @@ func TestCarryMany(t *testing.T) {
 		}
 	})
 }
+
+// TestCarryWithoutGas: a payment that was authorized for a facilitator gets no
+// transaction, though they are configured by now.
+func TestCarryWithoutGas(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		down := errors.New("it is down")
+		w := newCarriers(t, setup{config: func(w *world, c *canopy.Config) {
+			rail, err := x402.New(x402.Config{Facilitators: map[payment.ChainID]x402.Facilitator{
+				payment.Base: {URL: "https://facilitator.example", Transport: unreached{down}},
+			}})
+			must(t, err)
+			c.Rails = []canopy.Rail{rail}
+		}})
+		d := w.payDoubt(dollars(dime, "k"))
+		if !errors.Is(d, down) {
+			t.Fatal(d)
+		}
+		before := w.spy.Signatures()
+		rail, err := x402.New(x402.Config{})
+		must(t, err)
+		cfg := w.cfg
+		cfg.Rails = []canopy.Rail{rail}
+		next, err := canopy.New(cfg)
+		must(t, err)
+		for _, pay := range []func() (canopy.Result, error){
+			func() (canopy.Result, error) { return next.Pay(context.Background(), dollars(dime, "k")) },
+			func() (canopy.Result, error) { return next.Resume(context.Background(), d.Result.PaymentID) },
+		} {
+			_, err := pay()
+			if d := as[*canopy.InDoubtError](t, err); !strings.Contains(d.Error(), "authorized for a facilitator") {
+				t.Error(d)
+			}
+		}
+		if w.spy.Signatures() != before || len(w.chain.Carried()) != 0 {
+			t.Errorf("%d signatures more, %d transactions", w.spy.Signatures()-before, len(w.chain.Carried()))
+		}
+		w.spent(0)
+	})
+}
+
+// unreached is a transport that reaches nobody.
+type unreached struct{ err error }
+
+func (f unreached) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }

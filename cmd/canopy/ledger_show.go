@@ -65,7 +65,11 @@ func gasOf(e ledger.Entry) string {
 	if e.Gas.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("at most %s of the chain's own coin, by %d transactions of ours", e.Gas.Coin(), len(e.Carries))
+	n := fmt.Sprintf("%d transactions", len(e.Carries))
+	if len(e.Carries) == 1 {
+		n = "1 transaction"
+	}
+	return "at most " + e.Gas.Coin() + " of the chain's own coin, by " + n + " of ours"
 }
 
 func (a *app) printEntry(e ledger.Entry, events []ledger.Event, ruling string) {

@@ -106,6 +106,15 @@ func outcome(err error) error {
 	return err
 }
 
+// gasBound is what a transaction of ours may cost beside; empty where there is
+// none.
+func gasBound(r canopy.Result) string {
+	if r.Gas.IsZero() {
+		return ""
+	}
+	return "at most " + r.Gas.Coin() + " of the chain's own coin, by a transaction of ours"
+}
+
 func (a *app) printTransfer(t canopy.Transfer, r canopy.Result) {
 	cost := withFee(r.Amount, r.Fee)
 	if r.Status == canopy.Denied && r.Amount == 0 {
@@ -115,12 +124,8 @@ func (a *app) printTransfer(t canopy.Transfer, r canopy.Result) {
 	if tx != "" && r.Settlement == canopy.SettlementClaimed {
 		tx += " (by the word of who submitted it, until the chain confirms it)"
 	}
-	gas := ""
-	if !r.Gas.IsZero() {
-		gas = "at most " + r.Gas.Coin() + " of the chain's own coin, by a transaction of ours"
-	}
 	a.fields(
-		"payment", string(r.PaymentID), "outcome", r.Status.String(), "cost", cost, "gas", gas, "to", t.To.String(), "chain", t.Chain.Name(),
+		"payment", string(r.PaymentID), "outcome", r.Status.String(), "cost", cost, "gas", gasBound(r), "to", t.To.String(), "chain", t.Chain.Name(),
 		"tx", tx, "approval", string(r.ApprovalID),
 	)
 	for _, reason := range r.Reasons {

@@ -38,7 +38,7 @@ Nothing is signed, reserved or recorded, and no password is needed.`,
 			if a.json {
 				return a.printJSON(shape.Pay(r))
 			}
-			a.fields("verdict", r.Status.String(), "cost", withFee(r.Amount, r.Fee), "to", t.To.String(), "chain", t.Chain.Name())
+			a.fields("verdict", r.Status.String(), "cost", withFee(r.Amount, r.Fee), "gas", gasBound(r), "to", t.To.String(), "chain", t.Chain.Name())
 			for _, reason := range r.Reasons {
 				a.printf("because  %s\n", show(reason.Text, 400))
 			}
