@@ -35,7 +35,7 @@ func (c *Client) Pay(ctx context.Context, t Transfer) (Result, error) {
 		return Result{}, err
 	}
 	began := c.cfg.Now()
-	c.judgeTransfer(&o, t.Purpose)
+	c.judgeTransfer(&o, t)
 	if r, denied := c.unpayable(o); denied {
 		return r, nil
 	}
@@ -59,7 +59,7 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	c.judgeTransfer(&o, t.Purpose)
+	c.judgeTransfer(&o, t)
 	funded, err := c.funded(ctx, o)
 	if err != nil {
 		return Result{}, err
@@ -126,7 +126,8 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 		return c.standing(ctx, e, nil)
 	}
 	amount, _ := e.Terms.Asset.Value(e.Terms.Amount)
-	o, err := c.transferOffer(ctx, &Transfer{To: e.Terms.Payee(), Amount: amount, Chain: e.Terms.Asset.Chain, Purpose: e.Purpose})
+	t := Transfer{To: e.Terms.Payee(), Amount: amount, Chain: e.Terms.Asset.Chain, Purpose: e.Purpose, Memo: e.Terms.Target}
+	o, err := c.transferOffer(ctx, &t)
 	if err != nil {
 		return Result{}, err
 	}
@@ -134,7 +135,7 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	c.judgeTransfer(&o, e.Purpose)
+	c.judgeTransfer(&o, t)
 	if r, denied := c.unpayable(o); denied {
 		return r, nil
 	}
@@ -143,7 +144,6 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 		return Result{}, fmt.Errorf("canopy: resume: payment %s was approved on terms that this client's rails no longer have: pay anew", id)
 	}
 	o.payment.Terms = e.Terms
-	o.offer.Version, o.offer.Echo = e.Protocol, e.Echo // with the memo that its caller stated
 	funded, err := c.funded(ctx, o)
 	if err != nil {
 		return Result{}, err
@@ -201,10 +201,11 @@ func (c *Client) transferer(name string) Transferer {
 	return nil
 }
 
-// judgeTransfer completes o with its terms and the policy's verdict.
-func (c *Client) judgeTransfer(o *offered, purpose string) {
-	o.terms = o.offer.Terms("", "", "", [32]byte{})
-	o.payment = payment.Payment{Agent: c.cfg.Agent, Terms: o.terms, Purpose: purpose}
+// judgeTransfer completes o with its terms and the policy's verdict. The memo is
+// part of the terms: it may be what says whose the money is.
+func (c *Client) judgeTransfer(o *offered, t Transfer) {
+	o.terms = o.offer.Terms("", "", t.Memo, [32]byte{})
+	o.payment = payment.Payment{Agent: c.cfg.Agent, Terms: o.terms, Purpose: t.Purpose}
 	o.verdict = c.cfg.Policy.Evaluate(o.payment, c.cfg.Now(), policy.History{})
 	o.terms.Validity = o.verdict.MaxValidity
 	if o.offer.Validity > 0 {
@@ -224,7 +225,7 @@ func (c *Client) unpayable(o offered) (Result, bool) {
 	return Result{}, false
 }
 
-// transferPrint is what a key stands for: chain, asset, payee and amount.
+// transferPrint is what a key stands for: chain, asset, payee, amount and memo.
 func transferPrint(t payment.Terms) payment.Hash {
 	buf := make([]byte, 0, 160)
 	for _, s := range [...]string{"canopy.transfer.v1", string(t.Asset.Chain)} {
@@ -234,7 +235,8 @@ func transferPrint(t payment.Terms) payment.Hash {
 	to, amount := t.Payee(), t.Amount.Bytes()
 	buf = append(buf, t.Asset.Address[:]...)
 	buf = append(buf, to[:]...)
-	return sha256.Sum256(append(buf, amount[:]...))
+	buf = append(buf, amount[:]...)
+	return sha256.Sum256(append(buf, t.Target...))
 }
 
 // transfer reserves r and carries out what was decided.

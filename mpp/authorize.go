@@ -162,10 +162,19 @@ func (r *Rail) fit(g *payment.Grant) (plan, *token, error) {
 		wrong = "the nonce is not the one that the challenge binds"
 	case p.sponsored() && (p.memos[0].kind != memoFixed || slot.NonceID != p.memos[0].fixed):
 		wrong = "the memo is another"
+	case p.mode == modeTransfer && !p.states(g.Terms.Target):
+		wrong = "the memo is another than the terms state"
 	default:
 		return p, t, p.fitTerms(g, t)
 	}
 	return p, nil, fmt.Errorf("%w: %s", ErrGrant, wrong)
+}
+
+// states reports whether the memo of a transfer is the one that its caller
+// stated.
+func (p *plan) states(said string) bool {
+	m, err := memoOf(said)
+	return err == nil && p.memos[0] == m
 }
 
 // fitTerms holds the fee bound to the gas limits, and the terms to their own

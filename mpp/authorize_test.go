@@ -247,7 +247,10 @@ func TestTransfer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := grant(t, o)
+		g := grantWith(t, o, tc.memo)
+		if _, err := r.Authorize(t.Context(), grantWith(t, o, tc.memo+"x"), key(t)); !errors.Is(err, mpp.ErrGrant) {
+			t.Errorf("memo %q, and the terms state another: %v", tc.memo, err)
+		}
 		a := authorize(t, r, g)
 		_, tx, _ := readTx(t, hex.EncodeToString(a.Raw))
 		if data := hex.EncodeToString(tx.Calls[0].Data); len(data) != 200 || !strings.HasSuffix(data, tc.want) || a.Header+a.Value != "" {

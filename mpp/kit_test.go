@@ -93,13 +93,19 @@ func key(t testing.TB) *signer.Key {
 // grant is what the ledger would make of o.
 func grant(t testing.TB, o payment.Offer) payment.Grant {
 	t.Helper()
+	return grantWith(t, o, "")
+}
+
+// grantWith is grant of a transfer with that memo.
+func grantWith(t testing.TB, o payment.Offer, memo string) payment.Grant {
+	t.Helper()
 	g := payment.Grant{
 		PaymentID: "01K6FPS7PGQ0M8Y4JZ0V2R3E5T", Payer: key(t).Address(), ValidBefore: noon.Add(time.Minute),
 		Terms:       o.Terms("GET", "https://feed.example", "/quote", [32]byte{1}),
 		ChallengeID: o.ChallengeID, Realm: o.Realm, Version: o.Version, Echo: o.Echo,
 	}
 	if o.Scheme == mpp.SchemeTransfer {
-		g.Terms = o.Terms("", "", "", [32]byte{})
+		g.Terms = o.Terms("", "", memo, [32]byte{})
 	}
 	g.Slot = payment.Slot{Kind: o.Slot, Chain: o.Asset.Chain, From: g.Payer, NonceID: [32]byte{0: 7, 31: 9}, Nonce: 3}
 	switch o.Slot {

@@ -30,7 +30,7 @@ type Terms struct {
 
 	Method     string   // HTTP method; empty for a direct transfer
 	Origin     string   // of the connection made, such as https://feed.example
-	Target     string   // path and query as sent
+	Target     string   // path and query as sent; of a direct transfer its memo as its caller stated it
 	BodyDigest [32]byte // SHA-256 of the request body; of nothing where there is none
 	Validity   time.Duration
 	// Validity is the longest time for which an authorization may be valid:

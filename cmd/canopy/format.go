@@ -39,6 +39,9 @@ func short(d time.Duration) string {
 // what names what is paid for: the request, or the transfer.
 func what(t payment.Terms) string {
 	if t.IsTransfer() {
+		if t.Target != "" {
+			return fmt.Sprintf("transfer to %s with the memo %q", t.Payee(), show(t.Target, 100))
+		}
 		return "transfer to " + t.Payee().String()
 	}
 	return t.Method + " " + t.Origin + t.Target

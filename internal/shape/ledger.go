@@ -25,6 +25,7 @@ type Terms struct {
 	Recipients  []Payee         `json:"recipients"`
 	Method      *string         `json:"method"` // null for a direct transfer
 	URL         *string         `json:"url"`
+	Memo        *string         `json:"memo"` // of a direct transfer, where it has one
 	BodySHA256  *payment.Hash   `json:"bodySha256"`
 	Hash        payment.Hash    `json:"hash"`
 }
@@ -46,7 +47,9 @@ func termsOf(t payment.Terms, hash payment.Hash) Terms {
 			out.Recipients[i].AmountUSD = &usd
 		}
 	}
-	if !t.IsTransfer() {
+	if t.IsTransfer() {
+		out.Memo = orNull(t.Target)
+	} else {
 		digest := payment.Hash(t.BodyDigest)
 		out.Method, out.URL, out.BodySHA256 = &t.Method, said(t.Origin+t.Target, 8<<10), &digest
 	}
