@@ -79,7 +79,7 @@ func signed(e ledger.Entry) []string {
 // seller is who was sent what was signed.
 func seller(e ledger.Entry) string {
 	switch {
-	case e.Terms.IsTransfer() && e.Slot.Kind == payment.SlotLane:
+	case e.Terms.IsTransfer() && (e.Slot.Kind == payment.SlotLane || len(e.Carries) > 0):
 		return "The node"
 	case e.Terms.IsTransfer():
 		return "The facilitator"
