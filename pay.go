@@ -31,6 +31,9 @@ func (c *Client) buy(ctx context.Context, p *purchase, offers []offered) (*http.
 	if errors.As(err, &joined) {
 		return c.join(ctx, p, e, joined)
 	}
+	if errors.Is(err, ledger.ErrTaken) && o.offer.Mark != [32]byte{} {
+		return nil, &DeniedError{denial("challenge_used", "the seller's challenge was paid before, and its memo or nonce is taken: ask again"), err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("canopy: nothing was signed: %w", err)
 	}

@@ -74,7 +74,7 @@ func (c *Client) present(ctx context.Context, p *purchase, rail Rail, e ledger.E
 // varies reports whether e can be signed for the challenge that answered it: on a
 // lane, where of all that is signed one moves money.
 func (a challenged) varies(e ledger.Entry, auth payment.Authorization) bool {
-	return a.offer != nil && e.Slot.Kind == payment.SlotLane && len(auth.Raw) == 0 &&
+	return a.offer != nil && e.Slot.Kind == payment.SlotLane && len(auth.Raw) == 0 && !a.offer.Broadcast &&
 		a.offer.ChallengeID != e.ChallengeID && e.Variants < ledger.MaxVariants
 }
 
@@ -104,7 +104,11 @@ func (c *Client) vary(ctx context.Context, rail Rail, e ledger.Entry, o payment.
 // it panics, the payment is in doubt like any other that got no answer.
 func (c *Client) send(req *http.Request) (resp *http.Response, err error) {
 	defer recovered(&err, "the transport")
-	return c.cfg.Transport.RoundTrip(req)
+	resp, err = c.cfg.Transport.RoundTrip(req)
+	if err == nil && resp.Request == nil {
+		resp.Request = req
+	}
+	return resp, err
 }
 
 // claimed reports whether the seller's word counts as settlement; that our

@@ -50,7 +50,7 @@ func (c *Client) roundTrip(req *http.Request, o options) (*http.Response, error)
 		return nil, err
 	}
 	body.proto = resp.ProtoMajor
-	if body.teed() || asked != req {
+	if body.teed() || asked != req || resp.Request == nil {
 		resp.Request = req
 	}
 	if !isChallenge(resp) || carriesPayment(req) {
@@ -99,20 +99,37 @@ func isChallenge(resp *http.Response) bool {
 	return false
 }
 
-// mentionsPayment reports whether a WWW-Authenticate line may hold a challenge
-// of the Payment scheme; a rail parses it properly.
+// mentionsPayment reports whether a WWW-Authenticate line has a challenge of the
+// Payment scheme; a rail parses it properly. What stands in quotes is text.
 func mentionsPayment(line string) bool {
-	line = strings.ToLower(line)
-	for {
-		i := strings.Index(line, "payment ")
-		if i < 0 {
-			return false
-		}
-		if i == 0 || line[i-1] == ' ' || line[i-1] == ',' || line[i-1] == '\t' {
+	begins := true
+	for i := 0; i < len(line); i++ {
+		switch b := line[i]; {
+		case b == '"':
+			for i++; i < len(line) && line[i] != '"'; i++ {
+				if line[i] == '\\' {
+					i++
+				}
+			}
+			begins = false
+		case b == ',':
+			begins = true
+		case b == ' ' || b == '\t':
+		case begins && isPayment(line[i:]):
 			return true
+		default:
+			begins = false
 		}
-		line = line[i+8:]
 	}
+	return false
+}
+
+// isPayment reports whether s begins with the name of the scheme, and what may
+// follow it.
+func isPayment(s string) bool {
+	const scheme = "payment"
+	return len(s) >= len(scheme) && strings.EqualFold(s[:len(scheme)], scheme) &&
+		(len(s) == len(scheme) || strings.IndexByte(" \t,", s[len(scheme)]) >= 0)
 }
 
 // paymentHeaders are where a request carries a payment, besides Authorization.

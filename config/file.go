@@ -87,8 +87,10 @@ type MPP struct {
 	Fees     mpp.Fees // of what is absent the zero
 	ClientID string
 	NoProofs bool
-	Envelope mpp.Envelope
-	Lanes    int // 0 where absent
+	// ProofRealms are those of mpp.Config.
+	ProofRealms []string
+	Envelope    mpp.Envelope
+	Lanes       int // 0 where absent
 }
 
 // Network is what the binary may dial.

@@ -25,6 +25,7 @@ func (f *File) mppTable(d *document) {
 	if proofs, ok := t.flag("proofs"); ok {
 		f.MPP.NoProofs = !proofs
 	}
+	f.MPP.ProofRealms = t.texts("proof_realms")
 	switch s := t.text("sponsored_envelope"); s {
 	case "", "0x78":
 	case "0x76":
@@ -73,7 +74,7 @@ func gwei(t *table, key string) uint64 {
 func (f *File) mppRail(chains []canopy.Chain) (*mpp.Rail, error) {
 	c := mpp.Config{
 		Assets: f.Assets, Chains: f.mppChains(), Fees: f.MPP.Fees, ClientID: f.MPP.ClientID,
-		Envelope: f.MPP.Envelope, NoProofs: f.MPP.NoProofs, Nodes: map[payment.ChainID]mpp.Node{},
+		Envelope: f.MPP.Envelope, NoProofs: f.MPP.NoProofs, ProofRealms: f.MPP.ProofRealms, Nodes: map[payment.ChainID]mpp.Node{},
 	}
 	for _, ch := range f.Chains {
 		if ch.Tempo {

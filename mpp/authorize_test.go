@@ -182,6 +182,18 @@ func TestProof(t *testing.T) {
 		t.Errorf("the proof is of %x, %v", from, err)
 	}
 	decodes(t, r, a, g)
+
+	// Attack 18: a host gets no proof for another.
+	relayed := charge(t, zero, func(c *mppserver.Challenge) { c.Realm = "bank.example" })
+	if offers, err := r.Offers(challenged(relayed.Line()), nil); len(offers) > 0 || !has(err, "proof_for_another") {
+		t.Errorf("a proof for another: %v, %v", offers, err)
+	}
+	unknown := challenged(c.Line())
+	unknown.Request = nil
+	if offers, err := r.Offers(unknown, nil); len(offers) > 0 || !has(err, "proof_for_another") {
+		t.Errorf("a proof for who knows whom: %v, %v", offers, err)
+	}
+	offerOf(t, rail(t, func(c *mpp.Config) { c.ProofRealms = []string{"bank.example"} }), relayed)
 	if offers, err := rail(t, func(c *mpp.Config) { c.NoProofs = true }).Offers(challenged(c.Line()), nil); len(offers) > 0 || !has(err, "no_proofs") {
 		t.Errorf("with NoProofs: %v, %v", offers, err)
 	}

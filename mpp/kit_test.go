@@ -56,7 +56,11 @@ func charge(t testing.TB, q object, edit ...func(*mppserver.Challenge)) mppserve
 
 // challenged is a 402 with these challenges, each on a line of its own.
 func challenged(lines ...string) *http.Response {
-	return &http.Response{StatusCode: http.StatusPaymentRequired, Header: http.Header{"Www-Authenticate": lines}, Body: http.NoBody}
+	req, err := http.NewRequest("GET", "https://feed.example/quote", nil)
+	if err != nil {
+		panic(err)
+	}
+	return &http.Response{StatusCode: http.StatusPaymentRequired, Header: http.Header{"Www-Authenticate": lines}, Body: http.NoBody, Request: req}
 }
 
 func rail(t testing.TB, edit ...func(*mpp.Config)) *mpp.Rail {

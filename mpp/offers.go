@@ -3,7 +3,9 @@ package mpp
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/canopy-go/canopy/internal/keccak"
 	"github.com/canopy-go/canopy/internal/plaintext"
@@ -33,7 +35,7 @@ func (r *Rail) Offers(resp *http.Response, _ []byte) ([]payment.Offer, error) {
 	}
 	var offers []payment.Offer
 	for i := range found {
-		o, why := r.offer(&found[i])
+		o, why := r.offer(&found[i], resp.Request)
 		if why != (skip{}) {
 			bad = append(bad, Skipped{found[i].index, why.code, why.detail})
 			continue
@@ -46,12 +48,15 @@ func (r *Rail) Offers(resp *http.Response, _ []byte) ([]payment.Offer, error) {
 	return offers, nil
 }
 
-// offer is what c asks for, by method and intent.
-func (r *Rail) offer(c *challenge) (payment.Offer, skip) {
+// offer is what c asks for, by method and intent. req is the request that it
+// answers; nil where that is not known.
+func (r *Rail) offer(c *challenge, req *http.Request) (payment.Offer, skip) {
 	switch {
+	case c.header != "" && req != nil && req.Header.Get(c.header) != "":
+		return payment.Offer{}, skipped("header_taken", c.header)
 	case c.intent != intentCharge:
 	case c.method == methodTempo:
-		return r.tempoOffer(c)
+		return r.tempoOffer(c, req)
 	case c.method == methodEVM:
 		return r.evmOffer(c)
 	}
@@ -59,7 +64,7 @@ func (r *Rail) offer(c *challenge) (payment.Offer, skip) {
 }
 
 // tempoOffer is a charge that is paid on Tempo.
-func (r *Rail) tempoOffer(c *challenge) (payment.Offer, skip) {
+func (r *Rail) tempoOffer(c *challenge, req *http.Request) (payment.Offer, skip) {
 	q, why := readTempoCharge(c.requestJSON)
 	if why != (skip{}) {
 		return payment.Offer{}, why
@@ -67,6 +72,9 @@ func (r *Rail) tempoOffer(c *challenge) (payment.Offer, skip) {
 	t, why := r.tempoToken(&q.charge)
 	if why != (skip{}) {
 		return payment.Offer{}, why
+	}
+	if tempo.IsContract(q.recipient) {
+		return payment.Offer{}, skipped("reserved_payee", "recipient")
 	}
 	p := plan{mode: modePull, field: c.field()}
 	o := r.base(c, &q.charge, t)
@@ -81,6 +89,9 @@ func (r *Rail) tempoOffer(c *challenge) (payment.Offer, skip) {
 	}
 	p.memos = append(make([]memo, 0, 1+len(q.splits)), first)
 	for _, s := range q.splits {
+		if tempo.IsContract(s.recipient) {
+			return o, skipped("reserved_payee", "splits")
+		}
 		o.Recipients = append(o.Recipients, payment.Recipient{Address: s.recipient, Amount: s.amount})
 		m := memo{}
 		if s.memo != nil {
@@ -91,6 +102,8 @@ func (r *Rail) tempoOffer(c *challenge) (payment.Offer, skip) {
 	switch {
 	case q.amount.IsZero() && !r.proofs:
 		return o, skipped("no_proofs", "the seller wants a proof of the account, and Config.NoProofs is set")
+	case q.amount.IsZero() && !r.provesTo(c.realm, req):
+		return o, skipped("proof_for_another", "the proof is for "+c.realm+", which is not the host that asks")
 	case q.amount.IsZero():
 		p.mode, p.memos, o.Scheme = modeProof, nil, SchemeProof
 	case q.feePayer && !q.pull:
@@ -103,7 +116,7 @@ func (r *Rail) tempoOffer(c *challenge) (payment.Offer, skip) {
 	case r.nodes[t.asset.Chain] == nil:
 		return o, skipped("no_node", "the seller wants the transaction broadcast, and there is no node for "+t.asset.Chain.Name())
 	default:
-		p.mode = modePush
+		p.mode, o.Broadcast = modePush, true
 	}
 	if p.transacts() {
 		p.limits = r.fees.limits(len(p.memos), p.sponsored())
@@ -119,6 +132,16 @@ func (r *Rail) tempoOffer(c *challenge) (payment.Offer, skip) {
 	}
 	o.Slot = p.slot()
 	return sealed(o, &p, c)
+}
+
+// provesTo reports whether a proof for realm may be given to who answered req:
+// its own host, or a realm that Config.ProofRealms has. A host could hand on a
+// proof for another.
+func (r *Rail) provesTo(realm string, req *http.Request) bool {
+	if slices.Contains(r.realms, realm) {
+		return true
+	}
+	return req != nil && req.URL != nil && (strings.EqualFold(realm, req.URL.Host) || strings.EqualFold(realm, req.URL.Hostname()))
 }
 
 // evmOffer is a charge that is paid by an EIP-3009 authorization, whose nonce

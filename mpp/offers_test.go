@@ -30,10 +30,14 @@ func TestOffersSkip(t *testing.T) {
 		"a digest of another kind":             {charge(t, request(), func(c *mppserver.Challenge) { c.Digest = "md5=abc" }), "unknown_digest"},
 		"attack 13: splits above the amount":   {charge(t, request(func(_, d object) { d["splits"] = []object{{"amount": "10000", "recipient": other}} })), "splits_exceed_amount"},
 		"sponsored, and only pushed":           {charge(t, request(sponsored, func(_, d object) { d["supportedModes"] = []string{"push"} })), "no_known_mode"},
-		"evm without a chain":                  {charge(t, request(onBase, func(_, d object) { delete(d, "chainId") }), evm), "no_chain"},
-		"evm of a Tempo token":                 {charge(t, request(), evm), "unknown_asset"},
-		"evm of nothing":                       {charge(t, request(onBase, func(q, _ object) { q["amount"] = "0" }), evm), "zero_amount"},
-		"evm by permit only":                   {charge(t, request(onBase, func(_, d object) { d["credentialTypes"] = []string{"permit2"} }), evm), "no_authorization"},
+		"the fee manager as payee":             {charge(t, request(func(q, _ object) { q["recipient"] = "0xfeec000000000000000000000000000000000000" })), "reserved_payee"},
+		"the nonces' contract in a split": {charge(t, request(func(_, d object) {
+			d["splits"] = []object{{"amount": "1", "recipient": "0x4e4F4E4345000000000000000000000000000000"}}
+		})), "reserved_payee"},
+		"evm without a chain":  {charge(t, request(onBase, func(_, d object) { delete(d, "chainId") }), evm), "no_chain"},
+		"evm of a Tempo token": {charge(t, request(), evm), "unknown_asset"},
+		"evm of nothing":       {charge(t, request(onBase, func(q, _ object) { q["amount"] = "0" }), evm), "zero_amount"},
+		"evm by permit only":   {charge(t, request(onBase, func(_, d object) { d["credentialTypes"] = []string{"permit2"} }), evm), "no_authorization"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,6 +54,24 @@ func TestOffersSkip(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A credential does not take the place of a header that the caller set, but for
+// Authorization.
+func TestHeaderOfTheCaller(t *testing.T) {
+	t.Parallel()
+	r := rail(t)
+	c := charge(t, request(), func(c *mppserver.Challenge) { c.Header = "Payment-Account" })
+	resp := challenged(c.Line())
+	resp.Request.Header.Set("Payment-Account", "acme")
+	if offers, err := r.Offers(resp, nil); len(offers) > 0 || !has(err, "header_taken") {
+		t.Errorf("offers %v, %v", offers, err)
+	}
+	resp = challenged(charge(t, request()).Line())
+	resp.Request.Header.Set("Authorization", "Bearer x")
+	if offers, err := r.Offers(resp, nil); err != nil || len(offers) != 1 {
+		t.Errorf("offers %v, %v", offers, err)
 	}
 }
 

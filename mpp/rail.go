@@ -60,6 +60,11 @@ type Config struct {
 	// NoProofs refuses charges of zero, which are answered by a signature that
 	// moves nothing but says whose account this is.
 	NoProofs bool
+
+	// ProofRealms are realms that a proof is given for although the host that
+	// asks has another name. A proof says nothing of who asked, so that a host
+	// could show it to the one that it is for.
+	ProofRealms []string
 }
 
 // Envelope is the form in which a transaction is handed to a sponsor.
@@ -84,6 +89,7 @@ type Rail struct {
 	clientID string
 	envelope Envelope
 	proofs   bool
+	realms   []string // of Config.ProofRealms
 	accept   string
 }
 
@@ -119,7 +125,7 @@ func New(cfg Config) (*Rail, error) {
 	}
 	r := &Rail{
 		tokens: make(map[tokenKey]*token, len(assets)), fees: fees, nodes: make(map[payment.ChainID]Node, len(cfg.Nodes)),
-		clock: cfg.Clock, clientID: cfg.ClientID, envelope: cfg.Envelope, proofs: !cfg.NoProofs,
+		clock: cfg.Clock, clientID: cfg.ClientID, envelope: cfg.Envelope, proofs: !cfg.NoProofs, realms: slices.Clone(cfg.ProofRealms),
 	}
 	if r.clock == nil {
 		r.clock = clock.System{}

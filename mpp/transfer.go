@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/canopy-go/canopy/internal/tempo"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -19,6 +20,9 @@ func (r *Rail) Transfer(_ context.Context, t payment.Transfer) (payment.Offer, e
 	token, err := r.dollar(t.Chain)
 	if err != nil {
 		return payment.Offer{}, err
+	}
+	if tempo.IsContract(t.To) {
+		return payment.Offer{}, fmt.Errorf("mpp: transfer: %s is a contract of the chain itself, not a payee", t.To)
 	}
 	amount, ok := token.asset.Units(t.Amount)
 	if !ok || amount.IsZero() {

@@ -37,6 +37,10 @@ type Offer struct {
 	Slot SlotKind
 	Mark [32]byte
 
+	// Broadcast says that an authorization of this offer is broadcast from here
+	// before the seller is shown it.
+	Broadcast bool
+
 	// Digest is the SHA-256 of the request body that the challenge is bound to:
 	// nil where it is bound to none. Another body is not paid for.
 	Digest *[32]byte

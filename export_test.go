@@ -1,0 +1,4 @@
+package canopy
+
+// MentionsPayment is mentionsPayment.
+var MentionsPayment = mentionsPayment
