@@ -51,11 +51,12 @@ type printOf struct {
 	to                 payment.Address // of a direct transfer
 	amount             payment.Units
 	chain              payment.ChainID
+	memo               string
 }
 
 func printOfTerms(agent string, t payment.Terms) printOf {
 	if t.IsTransfer() {
-		return printOf{agent: agent, to: t.Payee(), amount: t.Amount, chain: t.Asset.Chain}
+		return printOf{agent: agent, to: t.Payee(), amount: t.Amount, chain: t.Asset.Chain, memo: t.Target}
 	}
 	return printOf{agent: agent, method: t.Method, url: t.Origin + t.Target, body: t.BodyDigest}
 }

@@ -18,7 +18,7 @@ func (w *world) transferWant() want {
 		chain:  w.chains[w.rng.IntN(len(w.chains))],
 	}
 	if q.chain.tempo && w.chance(2) {
-		q.memo = fmt.Sprintf("invoice %d", w.rng.IntN(50))
+		q.memo = fmt.Sprintf("invoice %d", w.rng.IntN(4))
 	}
 	if w.chance(2) {
 		q.key = q.newKey(w.rng.IntN(3))
@@ -27,7 +27,9 @@ func (w *world) transferWant() want {
 }
 
 // newKey is one of the keys of a transfer.
-func (q want) newKey(n int) string { return fmt.Sprintf("pay-%s-%s-%d-%d", q.chain, q.to, q.amount, n) }
+func (q want) newKey(n int) string {
+	return fmt.Sprintf("pay-%s-%s-%d-%s-%d", q.chain, q.to, q.amount, q.memo, n)
+}
 
 func (q want) isTransfer() bool { return q.amount > 0 }
 
