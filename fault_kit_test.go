@@ -257,8 +257,9 @@ func (w *world) over() {
 // uses is what the chain shows of the account, whatever its nodes say.
 func (w *world) uses() []payment.Settlement {
 	var out []payment.Settlement
+	uses := w.chain.AuthorizationUses() // first: each one's transfer is there by then
 	transfers := w.chain.Transfers()
-	for _, u := range w.chain.AuthorizationUses() {
+	for _, u := range uses {
 		if u.From != w.spy.Address() {
 			continue
 		}
