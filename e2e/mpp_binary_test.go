@@ -46,6 +46,8 @@ func TestMPPBinary(t *testing.T) {
 	p := tempoPeers(t)
 	to := NewAccount(t).Address
 	doc := fmt.Sprintf(`
+[mpp]
+proof_realms = ["goods.example"]
 [policy.default]
 max_payment   = "$10"
 caps          = ["$9 / 24h"]
@@ -82,7 +84,7 @@ allow         = ["host:127.0.0.1", "address:%s"]
 		t.Errorf("%+v", got)
 	}
 	sh.run(t, 6, "fetch", "--key", "k1", s.URL+"/pull").has(t, "was made and delivered before")
-	sh.run(t, 0, "pay", to.Hex(), "1", "--chain", "tempo-testnet", "--memo", "invoice 17", "--key", "rent").has(t, "$1.03", to.Hex())
+	sh.run(t, 0, "pay", to.Hex(), "1", "--chain", "tempo-testnet", "--memo", "invoice 17", "--key", "rent").has(t, "$1.00 and a fee of at most $0.03", to.Hex())
 	sh.run(t, 0, "pay", to.Hex(), "1", "--chain", "tempo-testnet", "--memo", "invoice 17", "--key", "rent")
 	sh.run(t, 4, "pay", s.PayTo.Hex(), "1", "--chain", "tempo-testnet").has(t, "denied")
 	if units := p.Chain.BalanceOf(t, to); units != 1_000_000 {

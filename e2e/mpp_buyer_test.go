@@ -100,6 +100,8 @@ func (b *railed) clientOf(t testing.TB, transport http.RoundTripper, names ...st
 	second, err := mpp.New(mpp.Config{
 		Chains: []payment.ChainID{payment.Base, payment.TempoTest},
 		Nodes:  map[payment.ChainID]mpp.Node{payment.TempoTest: onTempo},
+
+		ProofRealms: []string{"goods.example"}, // as the seller calls itself
 	})
 	if err != nil {
 		t.Fatal(err)
