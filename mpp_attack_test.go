@@ -306,7 +306,19 @@ func TestAttack17_EveryTransactionEnds(t *testing.T) {
 func TestAttack18_ProofPhishing(t *testing.T) {
 	play(t, onTempo(setup{policy: "[policy.default]\ncaps = [\"$1 / 24h\"]\nallow = [\"host:good.example\"]\n"}), func(t *testing.T, w *world) {
 		_, url := w.asksFor(canopytest.Route{Proof: true}, canopytest.MPPConfig{Realm: "good.example"})
+		w.refused("a proof for another host", func() { w.denied(w.get(url), "no_usable_offer") })
+	})
+	named := func(w *world, c *canopy.Config) {
+		c.Rails = []canopy.Rail{w.mpp(mpp.Config{ProofRealms: []string{"good.example"}})}
+	}
+	play(t, onTempo(setup{config: named, policy: "[policy.default]\ncaps = [\"$1 / 24h\"]\nallow = [\"host:good.example\"]\n"}), func(t *testing.T, w *world) {
+		_, url := w.asksFor(canopytest.Route{Proof: true}, canopytest.MPPConfig{Realm: "good.example"})
 		w.refused("a realm is no host", func() { w.denied(w.get(url), "not_allowed") })
+	})
+	play(t, onTempo(setup{config: named}), func(t *testing.T, w *world) {
+		_, url := w.asksFor(canopytest.Route{Proof: true}, canopytest.MPPConfig{Realm: "good.example"})
+		w.bought(w.get(url))
+		w.counted(0)
 	})
 	play(t, onTempo(setup{config: func(w *world, c *canopy.Config) { c.Rails = []canopy.Rail{w.mpp(mpp.Config{NoProofs: true})} }}), func(t *testing.T, w *world) {
 		_, url := w.asksFor(canopytest.Route{Proof: true}, canopytest.MPPConfig{})
