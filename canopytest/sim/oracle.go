@@ -123,6 +123,7 @@ type asking struct {
 	granted bool
 	used    bool
 	want    want
+	keys    []string // of other calls that were told to wait for it
 }
 
 func newOracle(w *world) *oracle {
@@ -165,6 +166,9 @@ func (o *oracle) reserved(t *task, q *ledger.Request, e ledger.Entry, err error)
 	if err != nil {
 		var joined *ledger.JoinedError
 		if errors.As(err, &joined) {
+			if a := o.asked[e.ApprovalID]; a != nil && q.Key != "" && joined.Why == ledger.JoinEqual {
+				a.keys = append(a.keys, q.Key)
+			}
 			w.note("%s: reserve: answered by %s (%v)", t, o.name(e.ID), joined.Why)
 			return
 		}
@@ -375,7 +379,7 @@ func (o *oracle) once(t *task, q *ledger.Request, e ledger.Entry, r *record) {
 			}
 		}
 	}
-	if a := o.asked[e.ApprovalID]; a != nil && a.want.key != "" && a.want.key == q.Key {
+	if a := o.asked[e.ApprovalID]; a != nil && q.Key != "" && (a.want.key == q.Key || slices.Contains(a.keys, q.Key)) {
 		return // the key is that of a payment which a person approved, and not a new one
 	}
 	transfer := r.terms.IsTransfer()
