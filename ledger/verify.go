@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,9 +29,10 @@ func replay(events []Event) (e replayed, err error) {
 	if err := VerifyChain(events); err != nil {
 		return e, err
 	}
-	for i, ev := range events {
-		var d eventData
-		if err := json.Unmarshal(ev.Data, &d); err != nil {
+	var d eventData
+	for i := range events {
+		ev := &events[i]
+		if err := d.read(ev.Data); err != nil {
 			return e, fmt.Errorf("ledger: event %d of %s: %v", i+1, ev.Payment, err)
 		}
 		e.ID, e.State, e.Version, e.Head = ev.Payment, ev.To, ev.Seq, ev.Hash
@@ -67,60 +67,20 @@ func replay(events []Event) (e replayed, err error) {
 	return e, nil
 }
 
-// eventData is what Replay reads of an event.
-type eventData struct {
-	Agent       string       `json:"agent"`
-	Approval    string       `json:"approval"`
-	Challenge   string       `json:"challenge"`
-	Cost        int64        `json:"cost"`
-	Expires     int64        `json:"expires"`
-	Fingerprint payment.Hash `json:"fingerprint"`
-	Host        string       `json:"host"`
-	Owner       string       `json:"owner"`
-	Policy      payment.Hash `json:"policy"`
-	Rest        payment.Hash `json:"rest"`
-	Shared      bool         `json:"shared"`
-	Slot        string       `json:"slot"`
-	Terms       payment.Hash `json:"terms"`
-	ValidBefore int64        `json:"valid_before"`
-	Watched     bool         `json:"watched"`
-
-	Gas        payment.Units `json:"gas"`
-	CarryData  payment.Units `json:"carry_data"`
-	CarryFee   payment.Units `json:"carry_fee"`
-	CarryGas   payment.Units `json:"carry_gas"`
-	CarryNonce *uint64       `json:"carry_nonce"`
-	CarryTip   payment.Units `json:"carry_tip"`
-
-	Assumed   bool   `json:"assumed"`
-	Delivered bool   `json:"delivered"`
-	HTTP      int    `json:"http"`
-	Note      string `json:"note"`
-	Sent      int    `json:"sent"`
-	Spent     int64  `json:"spent"`
-	Tx        string `json:"tx"`
-
-	Counted    *int64 `json:"counted"`
-	SignBefore int64  `json:"sign_before"`
-
-	By      string `json:"by"`
-	Comment string `json:"comment"`
-	Via     string `json:"via"`
-}
-
-// asked follows the approval of a payment.
-func (d *eventData) asked(a *Approval, ev Event) {
+// asked follows the approval of a payment, which outlives its events.
+func (d *eventData) asked(a *Approval, ev *Event) {
 	switch ev.To {
 	case PendingApproval:
 		*a = Approval{
-			ID: payment.ApprovalID(d.Approval), Payment: ev.Payment, Agent: d.Agent, TermsHash: d.Terms, Cost: payment.USD(d.Cost),
+			ID: payment.ApprovalID(strings.Clone(d.Approval)), Payment: ev.Payment, Agent: strings.Clone(d.Agent), TermsHash: d.Terms, Cost: payment.USD(d.Cost),
 			CreatedAt: ev.At, ExpiresAt: micro(d.Expires),
 		}
 	case Approved, Rejected:
 		if ev.From == ev.To {
 			return // its key went to another
 		}
-		a.Status, a.DecidedAt, a.By, a.Via, a.Comment = ApprovalGranted, ev.At, d.By, d.Via, d.Comment
+		a.Status, a.DecidedAt = ApprovalGranted, ev.At
+		a.By, a.Via, a.Comment = strings.Clone(d.By), strings.Clone(d.Via), strings.Clone(d.Comment)
 		if ev.To == Rejected {
 			a.Status = ApprovalRefused
 		}
@@ -147,7 +107,7 @@ func (d *eventData) describe(e *Entry) {
 }
 
 // variant follows a permit for a further challenge.
-func (d *eventData) variant(e *replayed, ev Event) error {
+func (d *eventData) variant(e *replayed, ev *Event) error {
 	if e.Variants++; e.Variants > MaxVariants || ev.From != ev.To || ev.By != ByClient || !strings.HasPrefix(e.slot, "lane/") {
 		return fmt.Errorf("ledger: event %d of %s is a variant that none may be", ev.Seq, ev.Payment)
 	}
@@ -156,7 +116,7 @@ func (d *eventData) variant(e *replayed, ev Event) error {
 	return nil
 }
 
-func (d *eventData) outcome(e *Entry, ev Event) {
+func (d *eventData) outcome(e *Entry, ev *Event) {
 	e.Assumed = e.Assumed || d.Assumed
 	e.Delivered = e.Delivered || d.Delivered
 	e.Sends += d.Sent

@@ -8,7 +8,7 @@ import (
 )
 
 // carry follows a permit for a transaction that carries the payment.
-func (d *eventData) carry(e *replayed, ev Event) error {
+func (d *eventData) carry(e *replayed, ev *Event) error {
 	c := payment.Carry{Nonce: *d.CarryNonce, DataFee: d.CarryData}
 	fits := true
 	for _, n := range []struct {
