@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -175,5 +176,31 @@ func TestMarkAhead(t *testing.T) {
 				t.Errorf("afterwards Verify finds %q", problems)
 			}
 		})
+	}
+}
+
+// TestUnreadablePage: a run of payments that cannot be read, as long as any page,
+// hides none of those after it.
+func TestUnreadablePage(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), Options{})
+	const lost, left = 2 * pageRows, 3
+	if _, err := s.do(t.Context(), &job{kind: reserve, step: func(x *tx) error {
+		for n := range uint64(lost + left) {
+			r := request(time.Now(), n)
+			if _, _, err := ledger.ReserveTx(x, &r, s.env()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if r := verify(t, s); len(r.Problems) > 0 || r.Payments != lost+left || r.Events != lost+left {
+		t.Fatalf("before: %d payments, %d events, %q", r.Payments, r.Events, r.Problems)
+	}
+	edit{sql: fmt.Sprintf(`UPDATE payments SET body = x'00' WHERE n <= %d`, lost)}.make(t, s.path)
+	if r := verify(t, s); len(r.Problems) == 0 || r.Payments != left || r.Events != left {
+		t.Errorf("%d payments and %d events were verified of those after, %d problems", r.Payments, r.Events, len(r.Problems))
 	}
 }

@@ -42,19 +42,50 @@ func (t *tx) putGas(n int64, was, is *ledger.Entry) (err error) {
 	return err
 }
 
-// verifyGas holds the row of gas against its payment.
-func (t *tx) verifyGas(r *paymentRow) error {
-	var chain string
-	var account []byte
-	var until int64
-	found, err := t.c.first(`SELECT chain, account, until FROM gas WHERE n = ?`, []driver.Value{r.n}, &chain, &account, &until)
-	want := gasUntil(r.e)
+// gasRow is a row of gas; the zero one is none.
+type gasRow struct {
+	found          bool
+	chain, account string
+	until          int64
+	err            error // of reading it
+}
+
+// findGas reads the rows of gas of a page.
+func (t *tx) findGas(page []found) {
+	i := 0
+	err := t.c.query(`SELECT n, chain, account, until FROM gas WHERE n BETWEEN ? AND ? ORDER BY n`,
+		[]driver.Value{page[0].n, page[len(page)-1].n}, func(row []driver.Value) error {
+			var n int64
+			if err := scan(row[:1], &n); err != nil {
+				return err
+			}
+			for i < len(page) && page[i].n < n {
+				i++
+			}
+			if i == len(page) || page[i].n != n {
+				return nil // of a payment that is not there: looked for at the end
+			}
+			var account []byte
+			g := gasRow{found: true}
+			g.err = scan(row[1:], &g.chain, &account, &g.until)
+			g.account = string(account)
+			page[i].gas = g
+			return nil
+		})
+	if err != nil {
+		page[0].problem("the gas of payments: %v", err)
+	}
+}
+
+// verify holds the row of gas against its payment.
+func (g *gasRow) verify(e *ledger.Entry) error {
+	want := gasUntil(e)
 	switch {
-	case err != nil:
-		return err
-	case found != (want != nil):
-		return fmt.Errorf("it is counted: %t", found)
-	case found && (want != until || chain != string(r.e.Slot.Chain) || string(account) != string(r.e.Slot.From[:])):
+	case g.err != nil:
+		return g.err
+	case g.found != (want != nil):
+		return fmt.Errorf("it is counted: %t", g.found)
+	case g.found && (want != g.until || g.chain != string(e.Slot.Chain) || g.account != string(e.Slot.From[:])):
 		return errors.New("it is counted for another account, or until another time")
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/canopy-go/canopy/ledger"
@@ -74,10 +73,23 @@ type fileCheck struct {
 	err      error
 }
 
+// fileCache is how much of a file is kept in memory, in KiB, while each index is
+// held against its table: what they have in the order of a hash is read again
+// and again.
+const fileCache = 32 << 10
+
 // verifyFile has SQLite check its trees, and each index against its table, on a
 // connection of its own beside what else is verified.
 func (s *Store) verifyFile(ctx context.Context) (c fileCheck) {
-	c.err = s.read(ctx, func(t *tx) error {
+	c.err = s.read(ctx, func(t *tx) (err error) {
+		cache, err := t.c.pragma("cache_size")
+		if err == nil {
+			err = t.c.script(fmt.Sprintf("PRAGMA cache_size = %d", -fileCache))
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, t.c.script(fmt.Sprintf("PRAGMA cache_size = %d", cache))) }()
 		for _, sql := range []string{`PRAGMA integrity_check(20)`, `PRAGMA foreign_key_check`} {
 			err := t.c.query(sql, nil, func(row []driver.Value) error {
 				if s, _ := row[0].(string); s != "ok" {
@@ -95,103 +107,6 @@ func (s *Store) verifyFile(ctx context.Context) (c fileCheck) {
 		return nil
 	})
 	return c
-}
-
-func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
-	splits := int64(0)
-	for last := int64(0); ; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		var page []*paymentRow
-		var columns []derived
-		err := t.c.query(`SELECT `+entryColumns+`, held, slot, owner, answers, transfer, counts, payee, others FROM payments WHERE n > ? ORDER BY n LIMIT 256`,
-			[]driver.Value{last}, func(row []driver.Value) error {
-				n, e, err := entryOf(row[:11])
-				last, _ = row[0].(int64)
-				if err != nil {
-					v.Problem("%v", err)
-					return nil
-				}
-				page = append(page, &paymentRow{n, e})
-				var slot, payee, others []byte
-				if err := scan([]driver.Value{row[12], row[17], row[18]}, &slot, &payee, &others); err != nil {
-					v.Problem("payment %s: %v", e.ID, err)
-				}
-				d := derived{held: row[11], owner: row[13], answers: row[14], transfer: row[15], counts: row[16], shared: row[6]}
-				if slot != nil {
-					d.slot = string(slot)
-				}
-				columns = append(columns, d)
-				if first, rest := payees(e); string(first) != string(payee) || string(rest) != string(others) {
-					v.Problem("payment %s: the payees beside it are not those of its terms", e.ID)
-				}
-				return nil
-			})
-		if err != nil {
-			return err
-		}
-		list, err := t.eventsOf(page, func(*ledger.Entry) bool { return true })
-		broken := err != nil // each payment by itself then, so that the problem is told where it is
-		for i, r := range page {
-			if derive(r.e) != columns[i] {
-				v.Problem("payment %s: what it is found by does not follow from its record", r.e.ID)
-			}
-			if err := t.verifyGas(r); err != nil {
-				v.Problem("payment %s: its gas: %v", r.e.ID, err)
-			}
-			if !r.e.Slot.IsZero() && !r.e.HoldsSlot() {
-				found, err := t.c.first(`SELECT n FROM slots WHERE slot = ?`, []driver.Value{slotKey(r.e.SlotKey())}, new(int64))
-				if err != nil || !found {
-					v.Problem("payment %s: its slot is not remembered: %v", r.e.ID, err)
-				}
-			}
-			n, err := t.verifySplits(r)
-			if splits += n; err != nil {
-				v.Problem("payment %s: it is not found by all of its payees: %v", r.e.ID, err)
-			}
-			events, err := list[i], error(nil)
-			if broken {
-				events, err = t.events(r)
-			}
-			if err != nil {
-				v.Problem("payment %s: its events: %v", r.e.ID, err)
-			}
-			v.Payment(r.e, events)
-		}
-		if len(page) == 0 {
-			break
-		}
-	}
-	if err := t.c.query(`SELECT g.n FROM gas g LEFT JOIN payments p ON p.n = g.n WHERE p.n IS NULL LIMIT 1`, nil, func([]driver.Value) error {
-		v.Problem("gas is counted for a payment that is not there")
-		return nil
-	}); err != nil {
-		return err
-	}
-	var found int64
-	_, err := t.c.first(`SELECT count(*) FROM splits`, nil, &found)
-	if err == nil && found != splits {
-		v.Problem("payments are found by %d further payees, and have %d", found, splits)
-	}
-	return err
-}
-
-// verifySplits looks for a payment under each of its further payees, and tells
-// how many those are.
-func (t *tx) verifySplits(r *paymentRow) (n int64, err error) {
-	for i, p := range r.e.Terms.Recipients {
-		if slices.ContainsFunc(r.e.Terms.Recipients[:i], func(q payment.Recipient) bool { return q.Address == p.Address }) || i == 0 {
-			continue
-		}
-		n++
-		found, e := t.c.first(`SELECT n FROM splits WHERE payee = ? AND n = ?`, []driver.Value{p.Address[:], r.n}, new(int64))
-		if e == nil && !found {
-			e = fmt.Errorf("not by %s", p.Address)
-		}
-		err = errors.Join(err, e)
-	}
-	return n, err
 }
 
 // verifySharedKeys finds keys that stand for a payment of another agent, or for
