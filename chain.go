@@ -39,14 +39,17 @@ type Reconciler interface {
 	// at. It is an error where the nodes do not agree.
 	Used(ctx context.Context, slots []payment.Slot, at payment.Block) ([]bool, error)
 
-	// BlockAt is the number of a block that is not after t, where a search for
-	// Uses can begin. It is no evidence.
+	// BlockAt is the number of a block that is not after t, by the word of any
+	// node that answers, and where a search for Uses begins. It is an error
+	// where fewer than Sources answer: a node that lies can only make the
+	// search longer.
 	BlockAt(ctx context.Context, t time.Time, at payment.Block) (uint64, error)
 
 	// Uses are all uses and cancellations of the account's authorizations of
 	// asset in the blocks from first to at that any node shows, each as often
-	// as nodes show it differently. It is an error where fewer than Sources
-	// tell: what one leaves out another has.
+	// as nodes show it differently, and marked ByAll where none leaves it out.
+	// It is an error where fewer than Sources tell: what one leaves out another
+	// has.
 	Uses(ctx context.Context, asset Asset, account Address, first uint64, at payment.Block) ([]payment.Settlement, error)
 
 	// Confirm reports whether what Uses told is what all nodes show. It is an

@@ -20,8 +20,8 @@ const (
 	// ledger: as long as an authorization is valid, and clocks may differ.
 	beforeUs = 10*time.Minute + 30*time.Second
 
-	// maxContested is how many uses that not all nodes show are asked about in
-	// one round.
+	// maxContested is how many uses of one account are asked about in vain in
+	// one round: of those that all nodes show, and of the others.
 	maxContested = 16
 )
 
@@ -30,6 +30,19 @@ type looked struct {
 	next  uint64    // the first block that was not
 	known bool      // false where none was
 	since time.Time // our clock at the first look; zero where a ledger does not know it
+
+	contested []error // of this round: uses before next that were not confirmed. The cursor stays before them
+	byAll     int     // how many of them all nodes show
+	unasked   int     // how many more there are
+}
+
+// problems are what became of a look that ended with err.
+func (l *looked) problems(err error) error {
+	all := l.contested
+	if l.unasked > 0 {
+		all = append(all, fmt.Errorf("%d more uses of our key are not confirmed, and were not asked about", l.unasked))
+	}
+	return errors.Join(append(all, err)...)
 }
 
 func cursorName(k account) string {
@@ -76,17 +89,20 @@ func (r *round) firstLook(ctx context.Context, k account, at payment.Block) erro
 
 // foreign looks for uses that this ledger never signed, in the blocks up to
 // to that were not looked at. It acts on them, and only then records how far it
-// looked: not beyond one that only some nodes show.
-func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from looked, uses []payment.Settlement, to payment.Block) error {
+// looked: not beyond one that only some nodes show. Such a one holds up no other:
+// those that all nodes show come first.
+func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from *looked, uses []payment.Settlement, to payment.Block) error {
 	finder, ok := r.c.cfg.Store.(ledger.SlotFinder)
 	if !ok {
 		return nil
 	}
 	var slots []payment.Slot
 	var candidates []payment.Settlement
-	for _, s := range uses {
-		if s.Block >= from.next && s.Block <= to.Number {
-			slots, candidates = append(slots, s.Slot), append(candidates, s)
+	for _, byAll := range []bool{true, false} {
+		for _, s := range uses {
+			if s.ByAll == byAll && s.Block >= from.next && s.Block <= to.Number {
+				slots, candidates = append(slots, s.Slot), append(candidates, s)
+			}
 		}
 	}
 	ids, err := finder.FindSlots(ctx, slots)
@@ -94,7 +110,9 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from loo
 		return err
 	}
 	last := to.Number
-	var contested []error
+	if len(from.contested) > 0 {
+		last = 0
+	}
 	for i, id := range ids {
 		s := candidates[i]
 		after, err := r.afterRelease(ctx, id, s)
@@ -104,18 +122,16 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from loo
 		if id != "" && !after {
 			continue
 		}
-		if ok, err := rec.Confirm(ctx, s); err != nil || !ok {
+		if sure, err := r.confirms(ctx, rec, from, s); err != nil {
+			return err
+		} else if !sure {
 			last = min(last, s.Block-1)
-			contested = append(contested, fmt.Errorf("one node shows a use of our key by %s, and others do not: %w", s.TxHash, orDisagree(err)))
-			if len(contested) == maxContested {
-				break
-			}
 			continue
 		}
 		if after {
 			err = r.resurrected(ctx, id, s)
 		} else {
-			err = r.stranger(ctx, k, s, early(s, from, to))
+			err = r.stranger(ctx, k, s, early(s, *from, to))
 		}
 		if err != nil {
 			return err
@@ -125,7 +141,29 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from loo
 	if ok && last >= from.next {
 		err = c.MoveCursor(ctx, cursorName(k), last)
 	}
-	return errors.Join(append(contested, err)...)
+	return err
+}
+
+// confirms reports whether all nodes show s, and remembers it where they do not.
+// It asks so often in vain, and then no more.
+func (r *round) confirms(ctx context.Context, rec Reconciler, from *looked, s payment.Settlement) (bool, error) {
+	vain := len(from.contested) - from.byAll
+	if s.ByAll {
+		vain = from.byAll
+	}
+	if vain == maxContested {
+		from.unasked++
+		return false, nil
+	}
+	ok, err := rec.Confirm(ctx, s)
+	if err == nil && ok {
+		return true, nil
+	}
+	from.contested = append(from.contested, fmt.Errorf("one node shows a use of our key by %s, and others do not: %w", s.TxHash, orDisagree(err)))
+	if s.ByAll {
+		from.byAll++
+	}
+	return false, ctx.Err()
 }
 
 // afterRelease reports whether s used the slot of a payment of ours whose hold

@@ -2,6 +2,8 @@ package canopy_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -163,5 +165,136 @@ func TestUseAfterRelease(t *testing.T) {
 			t.Errorf("found %+v", r.Foreign)
 		}
 		w.frozen(true)
+	})
+}
+
+// hider is of two nodes, of which one makes up n uses in a block of its choice,
+// before all that the other shows there.
+type hider struct {
+	*canopytest.Chain
+	block uint64
+	n     int
+	asked []payment.Settlement // for confirmation, in order
+}
+
+func (h *hider) Uses(ctx context.Context, a canopy.Asset, of canopy.Address, first uint64, at payment.Block) ([]payment.Settlement, error) {
+	uses, err := h.Chain.Uses(ctx, a, of, first, at)
+	if err != nil || a != h.Dollar() || h.block < first || h.block > at.Number {
+		return uses, err
+	}
+	var all []payment.Settlement
+	for i := range h.n {
+		all = append(all, payment.Settlement{
+			Slot:   payment.Slot{Kind: payment.SlotLane, Chain: a.Chain, From: of, NonceID: [32]byte{9, byte(i)}},
+			TxHash: fmt.Sprintf("0x%064x", i+1), Block: h.block, Token: a.Address,
+		})
+	}
+	return append(all, uses...), nil
+}
+
+func (h *hider) Confirm(ctx context.Context, s payment.Settlement) (bool, error) {
+	if h.asked = append(h.asked, s); s.Slot.NonceID[0] == 9 {
+		return false, canopytest.ErrDisagree
+	}
+	return h.Chain.Confirm(ctx, s)
+}
+
+// lookedTo is up to which block the uses of the dollar were looked at.
+func (w *world) lookedTo() uint64 {
+	w.t.Helper()
+	name := fmt.Sprintf("uses/%s/%s/%s", w.chain.ID(), w.chain.Dollar().Address.Lower(), w.client.Address().Lower())
+	at, known, err := w.store.(ledger.Cursors).Cursor(w.t.Context(), name)
+	if must(w.t, err); !known {
+		w.t.Errorf("nothing was looked at under %s", name)
+	}
+	return at
+}
+
+// hiding is a world after its first look, where one of two nodes can hide.
+func hiding(t *testing.T) (*world, *hider) {
+	t.Helper()
+	w := newWorld(t, onTempo(setup{}))
+	h := &hider{Chain: w.chain}
+	w.chain.SetNodes(2, canopytest.NoLie)
+	w.changed(func(c *canopy.Config) { c.Treasury.Chains = []canopy.Chain{h} })
+	w.chain.Finalize()
+	w.reconcile()
+	w.clock.Advance(12 * time.Minute)
+	return w, h
+}
+
+// However many uses one of two nodes makes up, what both show of the key's use
+// elsewhere, or of one after its release, is acted on; and what was made up is
+// asked about again.
+func TestInventedUsesHideNoTheft(t *testing.T) {
+	for name, released := range map[string]bool{"elsewhere": false, "after its release": true} {
+		for _, n := range []int{1, 16, 200} {
+			t.Run(fmt.Sprint(name, ", behind ", n), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					w, h := hiding(t)
+					h.n, h.block = n, w.chain.Head().Number+1
+					before := w.lookedTo()
+					_, url := w.asks(dime, canopytest.MPPConfig{})
+					id := w.bought(w.get(url)).paid.PaymentID
+					if released {
+						e := w.state(id, ledger.Claimed)
+						_, err := w.store.Advance(t.Context(), ledger.Change{
+							ID: e.ID, Version: e.Version, To: ledger.ExpiredUnused, By: ledger.ByChain, Now: w.clock.Now(),
+						})
+						must(t, err)
+					} else {
+						must(t, w.chain.Send(w.chain.Dollar(), w.client.Address(), canopytest.Address("thief"), payment.UnitsOf(5_000_000)))
+					}
+					w.chain.Finalize()
+					stolen := w.chain.Transfers()[0]
+					if !released {
+						stolen = w.chain.Transfers()[len(w.chain.Transfers())-1]
+					}
+					r := w.reconcile(true)
+					if !slices.ContainsFunc(r.Foreign, func(s payment.Settlement) bool { return s.TxHash == stolen.TxHash && len(s.Moved) == 1 }) {
+						t.Errorf("found %+v", r.Foreign)
+					}
+					if h.asked[0].TxHash != stolen.TxHash || len(h.asked) > 16+len(r.Foreign) {
+						t.Errorf("asked %d times, and first about %+v", len(h.asked), h.asked[0])
+					}
+					w.frozen(true)
+					if got := w.lookedTo(); got < before || got >= h.block {
+						t.Errorf("looked up to block %d, from %d on, with block %d not confirmed", got, before, h.block)
+					}
+					h.n = 0
+					w.reconcile()
+					if got := w.lookedTo(); got <= h.block {
+						t.Errorf("looked up to block %d, of more than %d", got, h.block)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What one of two nodes makes up hides nothing in the blocks of a later step.
+func TestInventedUseHidesNoLaterTheft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w, h := hiding(t)
+		h.n, h.block = 200, w.chain.Head().Number+1
+		for range 50_001 {
+			w.clock.Advance(time.Second)
+			w.chain.Mine()
+		}
+		must(t, w.chain.Send(w.chain.Dollar(), w.client.Address(), canopytest.Address("thief"), payment.UnitsOf(5_000_000)))
+		w.chain.Finalize()
+		before := w.lookedTo()
+		if r := w.reconcile(true); len(r.Foreign) != 1 {
+			t.Errorf("found %+v", r.Foreign)
+		}
+		w.frozen(true)
+		if got := w.lookedTo(); got < before || got >= h.block {
+			t.Errorf("looked up to block %d, from %d on, with block %d not confirmed", got, before, h.block)
+		}
+		h.n = 0
+		w.reconcile()
+		if got := w.lookedTo(); got < w.chain.Final().Number {
+			t.Errorf("looked up to block %d", got)
+		}
 	})
 }

@@ -145,7 +145,7 @@ func TestMPPReconcileExpiring(t *testing.T) {
 // F18: one of two nodes lies about lanes and transfers.
 func TestF18_MPPOneLiarOfTwo(t *testing.T) {
 	for _, lie := range []canopytest.Lie{
-		canopytest.LieUnused, canopytest.LieUsed, canopytest.LieNoLogs, canopytest.LieCancel, canopytest.LiePayee,
+		canopytest.LieUnused, canopytest.LieUsed, canopytest.LieNoLogs, canopytest.LieCancel, canopytest.LiePayee, canopytest.LieDates,
 	} {
 		t.Run(fmt.Sprint(lie), func(t *testing.T) {
 			playKinds(t, func(t *testing.T, w *world, k kind) {

@@ -198,7 +198,7 @@ func TestF16_Reorganised(t *testing.T) {
 // everything goes on when it stops.
 func TestF18_OneLiarOfTwo(t *testing.T) {
 	for _, lie := range []canopytest.Lie{
-		canopytest.LieUnused, canopytest.LieUsed, canopytest.LieNoLogs, canopytest.LieCancel, canopytest.LiePayee,
+		canopytest.LieUnused, canopytest.LieUsed, canopytest.LieNoLogs, canopytest.LieCancel, canopytest.LiePayee, canopytest.LieDates,
 	} {
 		t.Run(fmt.Sprint(lie), func(t *testing.T) {
 			play(t, setup{config: watching}, func(t *testing.T, w *world) {

@@ -74,12 +74,18 @@ func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k
 		}
 		r.record(ctx, rec)
 		if from.known && first <= from.next {
-			return r.foreign(ctx, rec, k, from, uses, at)
+			err := r.foreign(ctx, rec, k, &from, uses, at)
+			return from.problems(err)
 		}
 	}
 	if !from.known {
 		return r.firstLook(ctx, k, at)
 	}
+	return from.problems(r.onward(ctx, rec, at, k, &from))
+}
+
+// onward looks at all uses from where the last round ended.
+func (r *round) onward(ctx context.Context, rec Reconciler, at payment.Block, k account, from *looked) error {
 	for from.next <= at.Number {
 		to := at
 		to.Number = min(at.Number, from.next+sweepStep-1)
@@ -95,19 +101,26 @@ func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k
 	return nil
 }
 
-// search reads the uses of entries' slots, from block first on. The search begins
-// shortly before the first of them was authorized, and goes further back where
-// a use is not there: a chain that halted may catch up with blocks whose times
-// are hours old.
+// search reads the uses of entries' slots, from block first on, in the chain's
+// order. The search begins shortly before the first of them was authorized, and
+// goes further back where a use is not there: a chain that halted may catch up
+// with blocks whose times are hours old. Each look adds to what was found.
 func (r *round) search(ctx context.Context, rec Reconciler, at payment.Block, k account, entries []ledger.Entry) (
 	first uint64, uses []payment.Settlement, bySlot map[payment.Slot][]payment.Settlement, err error,
 ) {
+	to := at // the last block that was not read
 	for _, margin := range searchMargins {
-		if first, err = rec.BlockAt(ctx, earliest(entries).Add(-margin), at); err != nil {
+		begin, err := rec.BlockAt(ctx, earliest(entries).Add(-margin), at)
+		if err != nil {
 			return 0, nil, nil, err
 		}
-		if uses, err = rec.Uses(ctx, k.asset, k.payer, first, at); err != nil {
-			return 0, nil, nil, err
+		if begin = min(begin, at.Number); begin <= to.Number {
+			earlier, err := rec.Uses(ctx, k.asset, k.payer, begin, to)
+			if err != nil {
+				return 0, nil, nil, err
+			}
+			uses, first = append(earlier, uses...), begin
+			to.Number = max(begin, 1) - 1
 		}
 		bySlot = make(map[payment.Slot][]payment.Settlement, len(uses))
 		for _, s := range uses {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ const (
 	LieCancel     // every use was a cancellation; told beside the truth where there are more sources
 	LiePayee      // everything went to somebody else; likewise
 	LieAhead      // the latest block is an hour later than it is
+	LieDates      // no block is after any time; of more sources the lowest block is taken
 )
 
 // nodes is how a chain is read.
@@ -146,12 +148,15 @@ func (c *Chain) Used(ctx context.Context, slots []payment.Slot, at payment.Block
 }
 
 // BlockAt is the number of the last block that is not after t, and 0 where
-// there is none.
+// there is none: the lowest that a node gives.
 func (c *Chain) BlockAt(ctx context.Context, t time.Time, at payment.Block) (uint64, error) {
 	if err := c.reading(ctx, "block at a time"); err != nil {
 		return 0, err
 	}
 	defer c.mu.Unlock()
+	if lie, _ := c.lies(LieDates); lie {
+		return at.Number, nil
+	}
 	n := min(at.Number, uint64(len(c.blocks)-1))
 	for n > 0 && c.blocks[n].Time.After(t) {
 		n--
@@ -162,7 +167,7 @@ func (c *Chain) BlockAt(ctx context.Context, t time.Time, at payment.Block) (uin
 // Uses returns the uses and cancellations of account's authorizations of asset
 // in the blocks from first to at, and what they moved: all that any node shows.
 // On Tempo they are the transactions of account, and whatever else took the
-// token from it.
+// token from it. What all nodes show is marked.
 func (c *Chain) Uses(ctx context.Context, asset payment.Asset, account payment.Address, first uint64, at payment.Block) ([]payment.Settlement, error) {
 	if err := c.reading(ctx, "uses of authorizations"); err != nil {
 		return nil, err
@@ -170,13 +175,26 @@ func (c *Chain) Uses(ctx context.Context, asset payment.Asset, account payment.A
 	defer c.mu.Unlock()
 	lie, err := c.lies(LieNoLogs, LieCancel, LiePayee)
 	if lie {
-		return c.settlements(asset.Address, account, first, at.Number, c.nodes.lie), nil
+		out := c.settlements(asset.Address, account, first, at.Number, c.nodes.lie)
+		mark(out, out)
+		return out, nil
 	}
 	out := c.settlements(asset.Address, account, first, at.Number, NoLie)
-	if err != nil { // one of several lies
-		out = append(out, c.settlements(asset.Address, account, first, at.Number, c.nodes.lie)...)
+	if err == nil {
+		mark(out, out)
+		return out, nil
 	}
-	return out, nil
+	other := c.settlements(asset.Address, account, first, at.Number, c.nodes.lie) // one of several lies
+	mark(out, other)
+	mark(other, out)
+	return append(out, other...), nil
+}
+
+// mark says of each of uses whether it is among shown.
+func mark(uses, shown []payment.Settlement) {
+	for i, s := range uses {
+		uses[i].ByAll = slices.ContainsFunc(shown, s.Equal)
+	}
 }
 
 func (c *Chain) settlements(token, account payment.Address, first, last uint64, lie Lie) []payment.Settlement {

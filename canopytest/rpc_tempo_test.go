@@ -60,6 +60,11 @@ func TestTempoNode(t *testing.T) {
 	if err := own.Send(own.Dollar(), from, payee, payment.UnitsOf(4)); err != nil {
 		t.Fatal(err)
 	}
+	for _, to := range []payment.Address{payee, canopytest.FeeManager} { // no use
+		if err := own.Send(own.Dollar(), from, to, payment.Units{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	own.Finalize()
 
 	at, err := read.Finalized(ctx)
@@ -116,6 +121,44 @@ func TestTempoNode(t *testing.T) {
 	late.before = uint64(own.Clock().Now().Unix()) + 2
 	if _, err := read.Broadcast(ctx, w.wallet.raw(late)); !errors.Is(err, chain.ErrExpired) {
 		t.Errorf("too late: %v", err)
+	}
+}
+
+// Before T1 the expiring nonce is counted as a lane, and its slot is told by the
+// memo: by the chain itself and over JSON-RPC.
+func TestTempoNodeT0(t *testing.T) {
+	t.Parallel()
+	own := canopytest.NewChain(canopytest.ChainConfig{ID: payment.TempoTest, TempoRules: canopytest.TempoRules{T0: true}})
+	w := &world{T: t, clock: own.Clock(), chain: own, wallet: newWallet()}
+	sponsor := otherWallet("sponsor")
+	own.Fund(w.wallet.Address(), 100*payment.Dollar)
+	own.Fund(sponsor.Address(), payment.Dollar)
+	read, err := chain.New(chain.Config{ID: payment.TempoTest, URLs: []string{canopytest.NewNode(own).Start(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, raw := range [][]byte{
+		w.wallet.sponsoredRaw(w.memoTx(10_000, memo1).expiring(), sponsor),
+		w.wallet.sponsoredRaw(w.memoTx(1_000_000_000, memo1).on(maxKey, 1), sponsor), // fails, and shows nothing
+		w.wallet.raw(w.memoTx(1_000_000_000, [32]byte{7}).on(maxKey, 2)),             // fails
+	} {
+		if _, err := read.Broadcast(t.Context(), raw); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+	}
+	own.Finalize()
+	at, err := read.Finalized(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses, err := read.Uses(t.Context(), own.Dollar(), w.wallet.Address(), 0, at)
+	same, _ := own.Uses(t.Context(), own.Dollar(), w.wallet.Address(), 0, at)
+	if err != nil || !slices.EqualFunc(uses, same, payment.Settlement.Equal) {
+		t.Errorf("uses %+v, %v, want\n%+v", uses, err, same)
+	}
+	if len(same) != 2 || same[0].Slot.Kind != payment.SlotExpiring || same[0].Slot.NonceID != memo1 || len(same[0].Moved) != 1 ||
+		same[1].Slot.NonceID != [32]byte{7} || !same[1].Failed {
+		t.Errorf("%+v", same)
 	}
 }
 

@@ -56,6 +56,12 @@ func (c *Chain) tempoSettlements(token, account payment.Address, first, last uin
 		if len(moved[hash]) == 0 && (s.Slot.Kind != payment.SlotLane || s.Slot.NonceID == [32]byte{}) {
 			continue // neither this token nor a lane
 		}
+		if s.Slot.IsZero() {
+			s.Moved = slices.DeleteFunc(s.Moved, func(m payment.Recipient) bool { return m.Amount.IsZero() })
+			if len(s.Moved) == 0 && s.Fee.IsZero() {
+				continue // anybody may have a token tell of nothing
+			}
+		}
 		switch lie {
 		case LieCancel:
 			s.Canceled, s.Moved, s.Failed = true, nil, false
@@ -70,12 +76,13 @@ func (c *Chain) tempoSettlements(token, account payment.Address, first, last uin
 }
 
 // tempoSlot is the slot of account that a transaction used. What somebody else
-// made, such as a spender with an allowance, used none.
+// made, such as a spender with an allowance, used none. That of an expiring nonce
+// is told by its memo, also where the rules are of before T1.
 func (c *Chain) tempoSlot(token, account payment.Address, u *TempoUse) payment.Slot {
 	s := payment.Slot{Chain: c.id, From: account}
 	switch {
 	case u == nil || u.Tx.Sender != account:
-	case c.expiring(u.Tx):
+	case u.Tx.Expiring():
 		s.Kind, s.NonceID = payment.SlotExpiring, u.Tx.memo(token)
 	default:
 		s.Kind, s.NonceID, s.Nonce = payment.SlotLane, u.Tx.NonceKey, u.Tx.Nonce

@@ -454,11 +454,27 @@ func TestTempoForeignAndLies(t *testing.T) {
 		canopytest.LieNoLogs: func() bool { return len(uses()) == 0 },
 		canopytest.LieCancel: func() bool { return uses()[0].Canceled },
 		canopytest.LiePayee:  func() bool { return uses()[0].Moved[0].Address != payee },
+		canopytest.LieDates: func() bool {
+			n, err := w.chain.BlockAt(t.Context(), start.Add(-time.Hour), at)
+			return err == nil && n == at.Number
+		},
 		canopytest.LieUnused: func() bool { u, err := w.chain.Used(t.Context(), lane, at); return err == nil && !u[0] },
 	} {
 		w.chain.SetNodes(1, lie)
 		if !check() {
 			t.Errorf("lie %d is not told", lie)
+		}
+	}
+	w.chain.SetNodes(2, canopytest.LieDates) // the other's block is lower
+	if n, err := w.chain.BlockAt(t.Context(), start.Add(-time.Hour), at); err != nil || n != 0 {
+		t.Errorf("block %d, %v", n, err)
+	}
+	for lie, want := range map[canopytest.Lie]bool{canopytest.NoLie: true, canopytest.LiePayee: false, canopytest.LieNoLogs: false, canopytest.LieUsed: true} {
+		w.chain.SetNodes(2, lie)
+		for _, s := range uses() {
+			if s.ByAll != want {
+				t.Errorf("lie %d: shown by all: %v, of %+v", lie, s.ByAll, s)
+			}
 		}
 	}
 	w.chain.SetNodes(2, canopytest.LiePayee)

@@ -3,7 +3,6 @@ package chain
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -84,24 +83,4 @@ func fastest[T any](ctx context.Context, c *Chain, f func(context.Context, *node
 	}
 	var zero T
 	return zero, errors.Join(errs...)
-}
-
-// rotate asks one node after the other until one answers, and begins with
-// another one each time: a node that leaves things out does not stay the one
-// that is asked.
-func rotate[T any](ctx context.Context, c *Chain, what string, f func(context.Context, *node) (T, error)) (T, error) {
-	var zero T
-	var errs []error
-	first := int(c.turn.Add(1) % uint64(len(c.nodes)))
-	for i := range c.nodes {
-		out, err := f(ctx, c.nodes[(first+i)%len(c.nodes)])
-		if err == nil {
-			return out, nil
-		}
-		errs = append(errs, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return zero, fmt.Errorf("chain: %s: %w", what, errors.Join(errs...))
 }

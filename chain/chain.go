@@ -41,7 +41,6 @@ type Chain struct {
 	nodes []*node
 	clock clock.Clock
 	sent  atomic.Int64
-	turn  atomic.Uint64
 }
 
 // New returns a chain. It does no I/O. Its errors name the field, and no URL,

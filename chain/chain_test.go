@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -320,6 +321,50 @@ func TestLiars(t *testing.T) {
 	}
 	if at, err := c.Finalized(ctx); !errors.Is(err, chain.ErrDisagree) {
 		t.Errorf("two times of one block: %+v, %v", at, err)
+	}
+}
+
+// TestBlockAtByALiar has one node date blocks wrongly, whichever it is: what is
+// given is not after the time by the word of the others, and no word alone is
+// enough.
+func TestBlockAtByALiar(t *testing.T) {
+	t.Parallel()
+	honest, last := newFakeNode(), payment.Block{Number: 998, Time: blockTime(998)}
+	for name, date := range map[string]time.Time{"of 1970": time.Unix(1, 0), "of 2100": time.Unix(4102444800, 0)} {
+		liar := newFakeNode()
+		liar.bend = func(c rpc) (reply, bool) {
+			if c.Method != "eth_getBlockByNumber" || !strings.HasPrefix(text(c), "0x") {
+				return reply{}, false
+			}
+			n, _ := strconv.ParseUint(text(c)[2:], 16, 64)
+			h := header(n)
+			h["timestamp"] = q(uint64(date.Unix()))
+			return reply{result: h}, true
+		}
+		for _, nodes := range [][]*fakeNode{{honest, liar}, {liar, honest}, {liar, honest, newFakeNode()}} {
+			c, clock := connect(t, nodes...)
+			clock.frozen = len(nodes) == 2
+			for range 4 {
+				if n, err := c.BlockAt(t.Context(), blockTime(900), last); err != nil || n > 900 {
+					t.Errorf("%s: block %d of %d nodes, %v", name, n, len(nodes), err)
+				}
+			}
+		}
+	}
+	silent := newFakeNode()
+	silent.bend = func(c rpc) (reply, bool) { return reply{}, c.Method == "eth_getBlockByNumber" }
+	for _, nodes := range [][]*fakeNode{{honest, silent}, {silent, honest}} {
+		c, _ := connect(t, nodes...)
+		for range 2 {
+			if n, err := c.BlockAt(t.Context(), blockTime(900), last); !errors.Is(err, chain.ErrAnswer) {
+				t.Errorf("block %d by the word of one of two, %v", n, err)
+			}
+		}
+	}
+	c, clock := connect(t, silent, honest, newFakeNode())
+	clock.frozen = false
+	if n, err := c.BlockAt(t.Context(), blockTime(900), last); err != nil || n > 900 || n == 0 {
+		t.Errorf("block %d by the word of two of three, %v", n, err)
 	}
 }
 

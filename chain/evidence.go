@@ -97,13 +97,17 @@ func (n *node) singly(ctx context.Context, slots []payment.Slot, at payment.Bloc
 	return out, nil
 }
 
-// BlockAt is the number of a block that is not after t, by one node, and at most
-// about four times as far back from at as the last such block: where a search
-// for logs begins, never evidence. Block 0 where there is none.
+// BlockAt is the number of a block that is not after t by the word of any node
+// that answers, which are at least Sources: the lowest that they give, so that
+// one that lies can only have a search begin too early. By an honest node it is
+// at most about four times as far back from at as the last such block. Block 0
+// where there is none.
 func (c *Chain) BlockAt(ctx context.Context, t time.Time, at payment.Block) (uint64, error) {
-	return rotate(ctx, c, "block at "+t.UTC().Format(time.RFC3339), func(ctx context.Context, n *node) (uint64, error) {
-		return n.blockAt(ctx, t, at)
-	})
+	numbers, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) (uint64, error) { return n.blockAt(ctx, t, at) })
+	if err != nil {
+		return 0, fmt.Errorf("chain: block at %s: %w", t.UTC().Format(time.RFC3339), err)
+	}
+	return slices.Min(numbers), nil
 }
 
 // blockAt goes back by steps that grow. To search on would cost more, in

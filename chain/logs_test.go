@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -303,6 +304,49 @@ func TestUnionOfUses(t *testing.T) {
 	c, _ = connect(t, full, silent)
 	if uses, err := c.Uses(t.Context(), usdc, account, 0, final); err == nil {
 		t.Errorf("one of two is enough: %+v", uses)
+	}
+}
+
+// TestByAll marks what every node shows, whichever is asked for what was moved,
+// and no use that one of them leaves out, makes up or tells otherwise.
+func TestByAll(t *testing.T) {
+	t.Parallel()
+	nodes := []*fakeNode{newFakeNode(), newFakeNode(), newFakeNode()}
+	for i, n := range nodes {
+		n.stamps = i > 0
+		n.settle(1, 900, payee, 70)
+		n.cancel(4, 930)
+		n.settle(6, 950, payee, 70)
+	}
+	nodes[0].settle(2, 910, payee, 70) // left out by the others
+	nodes[1].cancel(3, 940)            // made up, beside a settlement of the others
+	nodes[0].settle(3, 940, payee, 70)
+	nodes[2].settle(3, 940, payee, 70)
+	nodes[1].settle(5, 940, payment.Address{1}, 70) // to somebody else; all are asked for it by that cancellation
+	nodes[0].settle(5, 940, payee, 70)
+	nodes[2].settle(5, 940, payee, 70)
+	for _, some := range [][]*fakeNode{nodes, {nodes[2], nodes[1]}, {nodes[0], nodes[1]}} {
+		c, _ := connect(t, some...)
+		for range 20 {
+			uses, err := c.Uses(t.Context(), usdc, account, 0, final)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []byte
+			for _, u := range uses {
+				if u.ByAll {
+					got = append(got, u.Slot.NonceID[31])
+				}
+			}
+			if !slices.Equal(got, []byte{1, 4, 6}) {
+				t.Fatalf("of %d nodes marked are %v of %+v", len(some), got, uses)
+			}
+		}
+	}
+	alone, _ := connect(t, nodes[0])
+	uses, err := alone.Uses(t.Context(), usdc, account, 0, final)
+	if err != nil || len(uses) != 6 || slices.ContainsFunc(uses, func(s payment.Settlement) bool { return !s.ByAll }) {
+		t.Errorf("of one: %+v, %v", uses, err)
 	}
 }
 

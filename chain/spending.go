@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/canopy-go/canopy/internal/tempo"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -54,6 +56,9 @@ func (s *spending) add(slot payment.Slot, l log) error {
 		next, ok := l.amount().Uint64()
 		if len(l.Topics) != 3 || len(l.Data) != 32 || !ok || next == 0 {
 			return errors.New("a nonce that is none")
+		}
+		if l.Topics[2] == tempo.ExpiringKey {
+			return nil // a network before T1 counts it as a lane; its slot is told by the memo
 		}
 		slot.Kind, slot.NonceID, slot.Nonce = payment.SlotLane, l.Topics[2], next-1
 		s.lanes = append(s.lanes, slot)
@@ -117,13 +122,21 @@ func (s *spending) idle() bool {
 	return (len(s.lanes) > 0 || s.left) && len(s.rest.Moved) == 0
 }
 
-// settlements are what s shows, with slots for what left the account.
+// settlements are what s shows, with slots for what left the account. Where it
+// left by no nonce of the account, what moved nothing is no use: anybody may
+// have a token tell of that.
 func (s *spending) settlements(slots []payment.Slot) []payment.Settlement {
 	out := s.authorizations
 	for i, slot := range slots {
 		use := s.rest
 		if use.Slot = slot; i > 0 {
 			use.Moved, use.Fee = nil, payment.Units{}
+		}
+		if slot.IsZero() {
+			use.Moved = slices.DeleteFunc(slices.Clone(use.Moved), func(m payment.Recipient) bool { return m.Amount.IsZero() })
+			if len(use.Moved) == 0 && use.Fee.IsZero() {
+				continue
+			}
 		}
 		out = append(out, use)
 	}

@@ -31,6 +31,7 @@ type sent struct {
 	fee    uint64 // of the account, 0 for none
 	failed bool
 	memo   *[32]byte // of the call, where it failed
+	t0     bool      // before T1: the expiring nonce is counted as a lane
 }
 
 type move struct {
@@ -52,7 +53,7 @@ func (f *fakeNode) mine(s sent) {
 	if s.from.IsZero() {
 		s.from = account
 	}
-	if s.key != nil && *s.key != [32]byte{} && *s.key != tempo.ExpiringKey && s.from == account {
+	if s.key != nil && *s.key != [32]byte{} && (*s.key != tempo.ExpiringKey || s.t0) && s.from == account {
 		emit(nonces, word(s.nonce+1), "NonceIncremented(address,uint256,uint64)", topic(account), "0x"+hex.EncodeToString(s.key[:]))
 		f.lanes[hex.EncodeToString(s.key[:])] = s.nonce + 1
 	}
@@ -168,6 +169,24 @@ var spent = map[string]struct {
 	"expiring, failed": {
 		sent{key: &tempo.ExpiringKey, fee: 9, failed: true, memo: &memo2},
 		payment.Settlement{Slot: expiring(memo2), Fee: payment.UnitsOf(9), Failed: true}, 2},
+	"expiring, before T1": {
+		sent{key: &tempo.ExpiringKey, moves: []move{{payee, 70, &memo}, {other, 5, &memo2}}, t0: true},
+		payment.Settlement{Slot: expiring(memo), Moved: []payment.Recipient{to(payee, 70), to(other, 5)}}, 1},
+	"expiring, before T1, with a fee, failed": {
+		sent{key: &tempo.ExpiringKey, nonce: 3, fee: 9, failed: true, memo: &memo2, t0: true},
+		payment.Settlement{Slot: expiring(memo2), Fee: payment.UnitsOf(9), Failed: true}, 2},
+	"nothing, on a lane": {
+		sent{key: &laneKey, nonce: 4, moves: []move{{payee, 0, nil}}},
+		payment.Settlement{Slot: laneSlot(laneKey, 4), Moved: []payment.Recipient{to(payee, 0)}}, 0},
+	"nothing, by the account's own nonce": {
+		sent{nonce: 3, moves: []move{{payee, 0, nil}}},
+		payment.Settlement{Slot: laneSlot(protocol, 3), Moved: []payment.Recipient{to(payee, 0)}}, 1},
+	"an allowance, for something and nothing": {
+		sent{from: other, moves: []move{{payee, 0, nil}, {other, 70, nil}, {payee, 0, nil}}},
+		payment.Settlement{Slot: nobody, Moved: []payment.Recipient{to(other, 70)}}, 1},
+	"somebody else's fee, and nothing": {
+		sent{from: other, key: &laneKey, moves: []move{{payee, 0, nil}}, fee: 8},
+		payment.Settlement{Slot: nobody, Fee: payment.UnitsOf(8)}, 1},
 	"the account's own nonce": {
 		sent{key: &protocol, nonce: 12, moves: []move{{payee, 70, nil}}, fee: 2},
 		payment.Settlement{Slot: laneSlot(protocol, 12), Moved: []payment.Recipient{to(payee, 70)}, Fee: payment.UnitsOf(2)}, 1},
@@ -197,7 +216,7 @@ func TestSpendings(t *testing.T) {
 		a, b := newTempoNode(tt.tx), newTempoNode(tt.tx)
 		c := connectTempo(t, a, b)
 		uses, err := c.Uses(t.Context(), pathUSD, account, 0, final)
-		if err != nil || len(uses) != 1 || !uses[0].Equal(want) {
+		if err != nil || len(uses) != 1 || !uses[0].Equal(want) || !uses[0].ByAll {
 			t.Errorf("%s:\n%+v, %v, want\n%+v", name, uses, err, want)
 			continue
 		}
@@ -221,12 +240,40 @@ func TestSpendings(t *testing.T) {
 		}
 		// One that leaves it out hides nothing, and confirms nothing.
 		c = connectTempo(t, newTempoNode(), b)
-		if uses, err := c.Uses(t.Context(), pathUSD, account, 0, final); err != nil || len(uses) != 1 || !uses[0].Equal(want) {
+		if uses, err := c.Uses(t.Context(), pathUSD, account, 0, final); err != nil || len(uses) != 1 || !uses[0].Equal(want) || uses[0].ByAll {
 			t.Errorf("%s, of one: %+v, %v", name, uses, err)
 		}
 		if ok, err := c.Confirm(t.Context(), want); ok || !errors.Is(err, chain.ErrDisagree) {
 			t.Errorf("%s, of one: confirmed %v, %v", name, ok, err)
 		}
+	}
+}
+
+// TestNothingSpent tells of no use where somebody else had the token tell that
+// nothing left the account, and where nothing did on the expiring nonce.
+func TestNothingSpent(t *testing.T) {
+	t.Parallel()
+	for name, tx := range map[string]sent{
+		"an allowance":                 {from: other, moves: []move{{payee, 0, nil}}},
+		"an allowance, twice":          {from: other, key: &laneKey, moves: []move{{payee, 0, &memo}, {other, 0, nil}}},
+		"a fee":                        {from: other, moves: []move{{fees, 0, nil}}},
+		"before T1, failed, sponsored": {key: &tempo.ExpiringKey, failed: true, memo: &memo, t0: true},
+	} {
+		tx.n, tx.block = 1, 900
+		c := connectTempo(t, newTempoNode(tx), newTempoNode(tx))
+		if uses, err := c.Uses(t.Context(), pathUSD, account, 0, final); err != nil || len(uses) != 0 {
+			t.Errorf("%s: %+v, %v", name, uses, err)
+		}
+	}
+	// Beside an authorization of ours, only that is a use.
+	n := newTempoNode(sent{n: 1, block: 900, from: other, moves: []move{{other, 0, nil}}})
+	n.settle(1, 900, payee, 70)
+	for i, l := range n.logs {
+		l["transactionHash"], l["logIndex"] = sent{n: 1}.hash(), q(uint64([]int{2, 0, 1}[i]))
+	}
+	uses, err := connectTempo(t, n).Uses(t.Context(), pathUSD, account, 0, final)
+	if err != nil || len(uses) != 1 || uses[0].Slot.Kind != payment.SlotEVM || len(uses[0].Moved) != 1 || uses[0].Moved[0] != to(payee, 70) {
+		t.Errorf("beside an authorization: %+v, %v", uses, err)
 	}
 }
 

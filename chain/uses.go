@@ -15,7 +15,8 @@ import (
 // in the blocks from first to at, with what each moved: ours and any that this
 // ledger never made, in the chain's order. It is all that any node shows, so that
 // none can leave one out, and an error where fewer than Sources tell. What nodes
-// show differently stands there more than once; Confirm tells what all agree on.
+// show differently stands there more than once; Confirm tells what all agree on,
+// and ByAll what to ask about first.
 //
 // All nodes are asked for the uses, and one, another each time, for what they
 // moved too; the others are where they show a use that it does not, or it shows
@@ -34,7 +35,11 @@ func (c *Chain) Uses(ctx context.Context, asset payment.Asset, account payment.A
 		if err != nil {
 			return nil, fmt.Errorf("chain: uses of the account: %w", err)
 		}
-		return union(answers), nil
+		var nodes []witness
+		for _, uses := range answers {
+			nodes = append(nodes, witness{shows: bySlot(uses), whole: true})
+		}
+		return union(answers, nodes), nil
 	}
 	whole := c.nodes[rand.IntN(len(c.nodes))]
 	answers, err := all(ctx, c, c.Sources(), func(ctx context.Context, n *node) (told, error) {
@@ -80,21 +85,59 @@ func (c *Chain) complete(ctx context.Context, answers []told, whole *node, token
 		return nil, errors.Join(errs...)
 	}
 	said := [][]payment.Settlement{answers[i].uses}
+	nodes := []witness{{shows: bySlot(answers[i].uses), whole: true}}
 	for j, t := range answers {
 		if j == i {
 			continue
 		}
-		from, to := contested(answers[i].uses, t.uses)
-		if from > to {
-			said = append(said, nil)
-		} else if more, ok := full(t.node, from, to); ok {
-			said = append(said, more)
+		w := witness{shows: bySlot(t.uses)}
+		w.from, w.to = contested(answers[i].uses, t.uses)
+		if w.from <= w.to {
+			more, ok := full(t.node, w.from, w.to)
+			if !ok {
+				continue
+			}
+			said, w.again = append(said, more), bySlot(more)
 		}
+		nodes = append(nodes, w)
 	}
-	if len(said) < c.Sources() {
+	if len(nodes) < c.Sources() {
 		return nil, errors.Join(errs...)
 	}
-	return union(said), nil
+	return union(said, nodes), nil
+}
+
+// shown are the uses that a node shows, by their slots.
+type shown map[payment.Slot][]payment.Settlement
+
+func bySlot(uses []payment.Settlement) shown {
+	out := make(shown, len(uses))
+	for _, s := range uses {
+		out[s.Slot] = append(out[s.Slot], s)
+	}
+	return out
+}
+
+func (x shown) has(s payment.Settlement) bool { return slices.ContainsFunc(x[s.Slot], s.Equal) }
+
+// witness is what one node shows.
+type witness struct {
+	shows shown
+	whole bool // shows is with what was moved
+
+	from, to uint64 // the blocks that the node was asked about again; none where from is above to
+	again    shown  // what it shows of them, with what was moved
+}
+
+// has reports whether the node shows s, as far as it was asked.
+func (w witness) has(s payment.Settlement) bool {
+	switch {
+	case w.again != nil && s.Block >= w.from && s.Block <= w.to:
+		return w.again.has(s)
+	case !w.whole:
+		s.Moved = nil
+	}
+	return w.shows.has(s)
 }
 
 // contested is the range of blocks in which more, told without what was moved,
@@ -108,36 +151,37 @@ func contested(full, more []payment.Settlement) (from, to uint64) {
 		}
 		from, to = min(from, block), max(to, block)
 	}
-	bySlot := make(map[payment.Slot][]payment.Settlement, len(full))
+	bare := make(shown, len(full))
 	for _, s := range full {
 		if !s.Canceled && len(s.Moved) == 0 {
 			add(s.Block)
 		}
 		s.Moved = nil
-		bySlot[s.Slot] = append(bySlot[s.Slot], s)
+		bare[s.Slot] = append(bare[s.Slot], s)
 	}
 	for _, s := range more {
-		if !slices.ContainsFunc(bySlot[s.Slot], s.Equal) {
+		if !bare.has(s) {
 			add(s.Block)
 		}
 	}
 	return from, to
 }
 
-// union is what any of answers has, each of which is in the chain's order.
-func union(answers [][]payment.Settlement) []payment.Settlement {
+// union is what any of answers has, each of which is in the chain's order, with
+// a mark on what all nodes show.
+func union(answers [][]payment.Settlement, nodes []witness) []payment.Settlement {
 	out := answers[0]
-	bySlot := make(map[payment.Slot][]payment.Settlement, len(out))
-	for _, s := range out {
-		bySlot[s.Slot] = append(bySlot[s.Slot], s)
-	}
+	known := bySlot(out)
 	for _, more := range answers[1:] {
 		for _, s := range more {
-			if !slices.ContainsFunc(bySlot[s.Slot], s.Equal) {
-				bySlot[s.Slot] = append(bySlot[s.Slot], s)
+			if !known.has(s) {
+				known[s.Slot] = append(known[s.Slot], s)
 				out = append(out, s)
 			}
 		}
+	}
+	for i, s := range out {
+		out[i].ByAll = !slices.ContainsFunc(nodes, func(w witness) bool { return !w.has(s) })
 	}
 	slices.SortStableFunc(out, func(a, b payment.Settlement) int { return cmp.Compare(a.Block, b.Block) })
 	return out

@@ -24,10 +24,14 @@ type Settlement struct {
 	Token    Address     // what Moved and Fee are of, where the slot does not name it
 	Fee      Units       // of the token, what the account paid for this use; where fees are not paid in it, 0
 	Failed   bool        // the transaction failed: it used the slot up, moved nothing, and paid its fee
+
+	// ByAll says that every node that answered showed the use. It is no
+	// evidence, and only tells which uses are worth asking about first.
+	ByAll bool
 }
 
 // Equal reports whether s and o show the same use. A time that only one of them
-// knows makes no difference.
+// knows makes no difference, nor does ByAll.
 func (s Settlement) Equal(o Settlement) bool {
 	return s.Slot == o.Slot && s.TxHash == o.TxHash && s.Block == o.Block && s.Canceled == o.Canceled &&
 		s.Token == o.Token && s.Fee == o.Fee && s.Failed == o.Failed &&
