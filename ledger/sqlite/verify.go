@@ -76,7 +76,7 @@ type fileCheck struct {
 // fileCache is how much of a file is kept in memory, in KiB, while each index is
 // held against its table: what they have in the order of a hash is read again
 // and again.
-const fileCache = 32 << 10
+const fileCache = 8 << 10
 
 // verifyFile has SQLite check its trees, and each index against its table, on a
 // connection of its own beside what else is verified.
