@@ -5,6 +5,7 @@ package sqlite
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,11 +186,16 @@ func TestUnreadablePage(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), Options{})
 	const lost, left = 2 * pageRows, 3
+	var first payment.ID
 	if _, err := s.do(t.Context(), &job{kind: reserve, step: func(x *tx) error {
 		for n := range uint64(lost + left) {
 			r := request(time.Now(), n)
-			if _, _, err := ledger.ReserveTx(x, &r, s.env()); err != nil {
+			e, _, err := ledger.ReserveTx(x, &r, s.env())
+			if err != nil {
 				return err
+			}
+			if n == 0 {
+				first = e.ID
 			}
 		}
 		return nil
@@ -200,7 +206,54 @@ func TestUnreadablePage(t *testing.T) {
 		t.Fatalf("before: %d payments, %d events, %q", r.Payments, r.Events, r.Problems)
 	}
 	edit{sql: fmt.Sprintf(`UPDATE payments SET body = x'00' WHERE n <= %d`, lost)}.make(t, s.path)
-	if r := verify(t, s); len(r.Problems) == 0 || r.Payments != left || r.Events != left {
-		t.Errorf("%d payments and %d events were verified of those after, %d problems", r.Payments, r.Events, len(r.Problems))
+	r := verify(t, s)
+	if r.Payments != left || r.Events != left {
+		t.Errorf("%d payments and %d events were verified of those after", r.Payments, r.Events)
+	}
+	if len(r.Problems) == 0 || !strings.Contains(r.Problems[0], string(first)) {
+		t.Errorf("Verify does not name the first that it cannot read: %q", r.Problems)
+	}
+}
+
+// TestEndedSlots: the slot of a payment that ended is looked for where those are
+// remembered, and a payment's further payees beside it.
+func TestEndedSlots(t *testing.T) {
+	for name, sql := range map[string]string{
+		"nothing":  ``,
+		"lost":     `DELETE FROM slots WHERE n = 2`,
+		"another":  `UPDATE slots SET slot = zeroblob(16) WHERE n = 2`,
+		"shorter":  `UPDATE slots SET slot = substr(slot, 1, 15) WHERE n = 2`,
+		"longer":   `UPDATE slots SET slot = slot || x'00' WHERE n = 2`,
+		"payee":    `UPDATE payments SET payee = zeroblob(20) WHERE n = 2`,
+		"payees":   `UPDATE payments SET others = NULL WHERE n = 2`,
+		"of a few": `DELETE FROM slots WHERE n > 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, newPath(t), Options{})
+			var last payment.ID
+			for n := range uint64(3) {
+				r := request(time.Now(), n)
+				half := payment.UnitsOf(500_000)
+				r.Payment.Terms.Recipients = []payment.Recipient{{Address: payment.Address{1}, Amount: half}, {Address: payment.Address{2}, Amount: half}}
+				r.Watched = true
+				e := claim(t, s, pay(t, s, r))
+				if n == 1 {
+					last = e.ID
+				}
+				if _, err := s.Advance(t.Context(), ledger.Change{ID: e.ID, Version: e.Version, To: ledger.Settled, By: ledger.ByChain, SpentAt: time.Now(), Now: time.Now()}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			edit{sql: sql}.make(t, s.path)
+			problems := verify(t, s).Problems
+			if sql == "" {
+				if len(problems) > 0 {
+					t.Errorf("Verify: %q", problems)
+				}
+			} else if len(problems) == 0 || !strings.Contains(problems[0], string(last)) {
+				t.Errorf("Verify does not name payment %s: %q", last, problems)
+			}
+		})
 	}
 }
