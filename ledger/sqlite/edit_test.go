@@ -223,7 +223,7 @@ func TestEndedSlots(t *testing.T) {
 		"lost":     `DELETE FROM slots WHERE n = 2`,
 		"another":  `UPDATE slots SET slot = zeroblob(16) WHERE n = 2`,
 		"shorter":  `UPDATE slots SET slot = substr(slot, 1, 15) WHERE n = 2`,
-		"longer":   `UPDATE slots SET slot = slot || x'00' WHERE n = 2`,
+		"longer":   `UPDATE slots SET slot = CAST(slot || x'00' AS BLOB) WHERE n = 2`,
 		"payee":    `UPDATE payments SET payee = zeroblob(20) WHERE n = 2`,
 		"payees":   `UPDATE payments SET others = NULL WHERE n = 2`,
 		"of a few": `DELETE FROM slots WHERE n > 1`,
