@@ -60,9 +60,9 @@ func (c *Chain) reading(ctx context.Context, what string) error {
 		return fmt.Errorf("canopytest: %s: %w", what, err)
 	}
 	c.mu.Lock()
-	if c.down != nil {
+	if down := c.down; down != nil {
 		c.mu.Unlock()
-		return fmt.Errorf("canopytest: %s: %w", what, c.down)
+		return fmt.Errorf("canopytest: %s: %w", what, down)
 	}
 	c.catchUp()
 	return nil
