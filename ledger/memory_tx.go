@@ -32,6 +32,8 @@ type memoryTx struct {
 	asked     []payment.ApprovalID
 	pending   map[string]map[payment.ApprovalID]*Approval
 
+	deliveries map[string]map[payment.ApprovalID]*delivery // by channel
+
 	marks    []Mark
 	counters map[CounterKey]*Counter
 	recent   recentCounters
@@ -69,6 +71,7 @@ func (t *memoryTx) init() {
 	t.gas = map[account]map[*row]struct{}{}
 	t.approvals = map[payment.ApprovalID]*Approval{}
 	t.pending = map[string]map[payment.ApprovalID]*Approval{}
+	t.deliveries = map[string]map[payment.ApprovalID]*delivery{}
 	t.counters = map[CounterKey]*Counter{}
 	t.open.kind = inOpen
 	t.hosts = map[string]*[]*row{}

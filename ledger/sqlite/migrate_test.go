@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -53,11 +55,7 @@ func TestMigrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{`DROP TABLE gas`, `DROP TABLE lanes`, `DROP TABLE slots`, `DROP TABLE cursors`, `DROP TABLE shared_keys`, `ALTER TABLE meta DROP COLUMN anchor`, `PRAGMA user_version = 1`} {
-		if err := c.script(sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+	downTo(t, c, 1, `ALTER TABLE meta DROP COLUMN anchor`)
 	if err := c.close(); err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +80,33 @@ func TestMigrate(t *testing.T) {
 	}
 	if err := s.MoveCursor(t.Context(), "c", 5); err != nil {
 		t.Error(err)
+	}
+}
+
+// downTo takes out of c what a schema did not have yet: the tables and indexes
+// that came later, and by the statements what changed in those it had.
+func downTo(t *testing.T, c *conn, version int, statements ...string) {
+	t.Helper()
+	want, err := wantSchema(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := readSchema(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"index", "table"} {
+		for _, o := range have {
+			known := slices.ContainsFunc(want, func(w object) bool { return w.kind == o.kind && w.name == o.name })
+			if o.kind == kind && o.sql != "" && !known {
+				statements = append(statements, "DROP "+kind+" "+o.name)
+			}
+		}
+	}
+	for _, sql := range append(statements, "PRAGMA user_version = "+strconv.Itoa(version)) {
+		if err := c.script(sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
 	}
 }
 

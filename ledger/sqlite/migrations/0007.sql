@@ -1,0 +1,14 @@
+-- approvals_open has the approvals that wait, in the order of their ids.
+CREATE INDEX approvals_open ON approvals (id) WHERE status = 0;
+
+-- deliveries are what channels have told of approvals so far; one of which all
+-- was told is taken out.
+CREATE TABLE deliveries (
+  channel     TEXT    NOT NULL,
+  approval    TEXT    NOT NULL,
+  told        INTEGER NOT NULL,           -- 0 nothing, 1 that it was asked for
+  attempts    INTEGER NOT NULL,           -- of what is due next
+  next        INTEGER NOT NULL,           -- the next attempt
+  failure     TEXT    NOT NULL,           -- of the last one
+  PRIMARY KEY (channel, approval)
+) STRICT, WITHOUT ROWID;
