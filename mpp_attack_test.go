@@ -83,9 +83,9 @@ func TestAttack13_SplitsToStrangers(t *testing.T) {
 		splits      []canopytest.Split
 		code        string // empty: paid
 	}{
-		"dust for the seller, by host":  {`"host:127.0.0.1"`, "", dust, "not_allowed"},
-		"ten hidden payees, by host":    {`"host:127.0.0.1"`, "", hidden, "not_allowed"},
-		"a stranger among addresses":    {`"address:` + seller.String() + `"`, "", dust, "not_allowed"},
+		"dust for the seller, by host":  {`"host:127.0.0.1"`, "", dust, "split_not_allowed"},
+		"ten hidden payees, by host":    {`"host:127.0.0.1"`, "", hidden, "split_not_allowed"},
+		"a stranger among addresses":    {`"address:` + seller.String() + `"`, "", dust, "split_not_allowed"},
 		"all known":                     {`"host:127.0.0.1", "address:` + known.String() + `"`, "", []canopytest.Split{{To: known, Price: payment.Cent}}, ""},
 		"splits:any":                    {`"host:127.0.0.1 splits:any"`, "", hidden, ""},
 		"denied by address, among many": {`"*"`, "deny = [\"address:" + canopytest.Address("hidden 7").String() + "\"]\n", hidden, "denied_destination"},

@@ -26,11 +26,11 @@ func TestMPPDenied(t *testing.T) {
 		name, doc, path, code, reason string
 		opts                          []canopy.Option
 	}{
-		{"a split to a stranger", base("max_payment = \"$10\"\n" + allowed + caps), "/splits", "not_allowed", "Further recipient " + p.Seller.Partner.Hex(), nil},
-		{"one of two splits", base("max_payment = \"$10\"\nallow = [\"host:127.0.0.1\", \"address:" + p.Seller.Partner.Hex() + "\"]\n" + caps), "/splits", "not_allowed", "Further recipient " + p.Seller.Sponsor.Hex(), nil},
+		{"a split to a stranger", base("max_payment = \"$10\"\n" + allowed + caps), "/splits", "split_not_allowed", "Further recipient " + p.Seller.Partner.Hex(), nil},
+		{"one of two splits", base("max_payment = \"$10\"\nallow = [\"host:127.0.0.1\", \"address:" + p.Seller.Partner.Hex() + "\"]\n" + caps), "/splits", "split_not_allowed", "Further recipient " + p.Seller.Sponsor.Hex(), nil},
 		{"a recipient that is denied", base("max_payment = \"$10\"\nallow = [\"*\"]\ndeny = [\"address:" + p.Seller.Partner.Hex() + "\"]\n" + caps), "/splits", "denied_destination", "", nil},
 		{"another chain", openPolicy, "/elsewhere", "no_usable_offer", "", nil},
-		{"a chain that is not allowed", base("max_payment = \"$10\"\nallow = [\"host:127.0.0.1\", \"chain:eip155:8453\"]\n" + caps), "/cent", "not_allowed", "Chain eip155:42431", nil},
+		{"a chain that is not allowed", base("max_payment = \"$10\"\nallow = [\"host:127.0.0.1\", \"chain:eip155:8453\"]\n" + caps), "/cent", "chain_not_allowed", "Chain eip155:42431", nil},
 		{"the most, with the fee", base("max_payment = \"$0.039999\"\n" + allowed + caps), "/cent", "max_payment", "Amount $0.04 exceeds the maximum of $0.039999 per payment", nil},
 		{"a cap, with the fee", base("max_payment = \"$10\"\ncaps = [\"$0.039 / 24h\"]\n" + allowed), "/cent", "cap_exceeded", "Spend cap exceeded: $0.00 + $0.04 > $0.039 / 24h", nil},
 		{"the caller's maximum", openPolicy, "/cent", "max_price", "", []canopy.Option{canopy.WithMaxPrice(39_999)}},

@@ -330,7 +330,7 @@ func TestOracle(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("seed %d, %d documents: %v", seed, cases, seen)
-	for _, k := range []string{"allowed", "pending_approval", "denied", "invalid", "not_allowed", "denied_destination", "cap_exceeded", "count_exceeded", "frozen", "no_policy", "max_payment", "zero_amount", "amount_overflow"} {
+	for _, k := range []string{"allowed", "pending_approval", "denied", "invalid", "not_allowed", "split_not_allowed", "chain_not_allowed", "token_not_allowed", "denied_destination", "cap_exceeded", "count_exceeded", "frozen", "no_policy", "max_payment", "zero_amount", "amount_overflow"} {
 		if cases >= 1000 && uint64(seen[k]) < cases/1000 {
 			t.Errorf("the worlds are poor: %s came up %d times in %d documents", k, seen[k], cases)
 		}

@@ -17,6 +17,9 @@ const (
 	CodeAmountOverflow    = "amount_overflow"
 	CodeDenied            = "denied_destination"
 	CodeNotAllowed        = "not_allowed"
+	CodeSplitNotAllowed   = "split_not_allowed"
+	CodeChainNotAllowed   = "chain_not_allowed"
+	CodeTokenNotAllowed   = "token_not_allowed"
 	CodeMaxPayment        = "max_payment"
 	CodeApprovalThreshold = "approval_threshold"
 	CodeRuleFailed        = "rule_failed"
@@ -90,22 +93,31 @@ func (t *table) destination(v *Verdict, p *payment.Payment) {
 		return
 	}
 	for i := range p.Terms.Recipients {
-		if t.admits(p, i) {
-			continue
-		}
-		if i == 0 {
+		switch {
+		case t.admits(p, i):
+		case i == 0:
 			v.add(deny(CodeNotAllowed, "%s is not on the allow list", destinationOf(p)))
-		} else {
-			v.add(deny(CodeNotAllowed, "Further recipient %s of %s is not on the allow list", p.Terms.Recipients[i].Address, destinationOf(p)))
+		case !refusedBefore(t, p, i):
+			v.add(deny(CodeSplitNotAllowed, "Further recipient %s of %s is not on the allow list", p.Terms.Recipients[i].Address, destinationOf(p)))
 		}
-		break // the others would say the same
 	}
 	if len(t.allow.chains) > 0 && !anyFits(t.allow.chains, p) {
-		v.add(deny(CodeNotAllowed, "Chain %s is not on the allow list", p.Terms.Asset.Chain))
+		v.add(deny(CodeChainNotAllowed, "Chain %s is not on the allow list", p.Terms.Asset.Chain))
 	}
 	if len(t.allow.assets) > 0 && !anyFits(t.allow.assets, p) {
-		v.add(deny(CodeNotAllowed, "Token %s of %s is not on the allow list", p.Terms.Asset.Address, p.Terms.Asset.Chain))
+		v.add(deny(CodeTokenNotAllowed, "Token %s of %s is not on the allow list", p.Terms.Asset.Address, p.Terms.Asset.Chain))
 	}
+}
+
+// refusedBefore reports whether an earlier further recipient of p has the
+// address of the i-th, and was refused as that is.
+func refusedBefore(t *table, p *payment.Payment, i int) bool {
+	for j := 1; j < i; j++ {
+		if p.Terms.Recipients[j].Address == p.Terms.Recipients[i].Address {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *table) admits(p *payment.Payment, i int) bool {

@@ -123,16 +123,16 @@ func TestEvaluate(t *testing.T) {
 		"trader":                        {pay("trader", "feed.example", 8*usd, addrA), payment.Denied, "max_payment approval_threshold", "Amount $8.00 exceeds the maximum of $7 per payment"},
 		"denied host":                   {pay("a", "evil.mpp.example", usd, addrA), payment.Denied, "denied_destination", "Host evil.mpp.example (payee 0x00000000000000000000000000000000000000AA) is denied by host:evil.mpp.example"},
 		"denied payee":                  {pay("a", "feed.example", usd, addrC), payment.Denied, "denied_destination", ""},
-		"denied split":                  {pay("a", "feed.example", usd, addrA, addrC), payment.Denied, "denied_destination not_allowed", ""},
+		"denied split":                  {pay("a", "feed.example", usd, addrA, addrC), payment.Denied, "denied_destination split_not_allowed", ""},
 		"split to an address":           {pay("a", "feed.example", usd, addrA, addrB), payment.Allowed, "", ""},
-		"split to a stranger":           {pay("a", "feed.example", usd, addrB, addrA), payment.Denied, "not_allowed", "Further recipient 0x00000000000000000000000000000000000000AA of Host feed.example (payee 0x00000000000000000000000000000000000000bb) is not on the allow list"},
+		"split to a stranger":           {pay("a", "feed.example", usd, addrB, addrA), payment.Denied, "split_not_allowed", "Further recipient 0x00000000000000000000000000000000000000AA of Host feed.example (payee 0x00000000000000000000000000000000000000bb) is not on the allow list"},
 		"address at any host":           {pay("a", "else.example", usd, addrB), payment.Allowed, "", ""},
 		"transfer to an address":        {pay("a", "", usd, addrB), payment.Allowed, "", ""},
 		"transfer to a stranger":        {pay("a", "", usd, addrA), payment.Denied, "not_allowed", "Payee 0x00000000000000000000000000000000000000AA is not on the allow list"},
 		"frozen":                        {pay("stopped", "feed.example", usd, addrA), payment.Denied, "frozen", "Payments by policy stopped are frozen"},
 		"every reason, in its order":    {pay("stopped", "evil.example", 20*usd, addrC), payment.Denied, "frozen denied_destination not_allowed max_payment approval_threshold", ""},
 		"no recipient":                  {pay("a", "feed.example", usd), payment.Denied, "invalid_terms", ""},
-		"nothing":                       {payment.Payment{}, payment.Denied, "invalid_terms not_allowed zero_amount amount_overflow max_payment approval_threshold", ""},
+		"nothing":                       {payment.Payment{}, payment.Denied, "invalid_terms chain_not_allowed zero_amount amount_overflow max_payment approval_threshold", ""},
 		"zero amount":                   {pay("a", "feed.example", 0, addrA), payment.Denied, "zero_amount", "The amount is zero"},
 		"a proof":                       {proof(pay("a", "feed.example", 0, addrA)), payment.Allowed, "", ""},
 		"a proof for another host":      {proof(pay("a", "other.example", 0, addrA)), payment.Denied, "not_allowed", ""},
@@ -142,7 +142,7 @@ func TestEvaluate(t *testing.T) {
 		"smallest amount":               {pay("a", "feed.example", 1, addrA), payment.Allowed, "", ""},
 		"default by its name":           {pay("default", "feed.example", usd, addrA), payment.Allowed, "", ""},
 		"a fetch that lost its host":    {fetchWithoutHost(), payment.Denied, "invalid_terms", ""},
-		"another chain":                 {onChain(pay("a", "feed.example", usd, addrA), payment.Tempo), payment.Denied, "not_allowed", "Chain eip155:4217 is not on the allow list"},
+		"another chain":                 {onChain(pay("a", "feed.example", usd, addrA), payment.Tempo), payment.Denied, "chain_not_allowed", "Chain eip155:4217 is not on the allow list"},
 		"a huge amount":                 {huge(pay("a", "feed.example", usd, addrA)), payment.Denied, "amount_overflow max_payment approval_threshold", "The amount is more than can be counted"},
 		"fees count":                    {withFee(pay("a", "feed.example", 5*usd, addrA), 1), payment.PendingApproval, "approval_threshold", ""},
 		"fees count to the maximum":     {withFee(pay("a", "feed.example", 9*usd, addrA), usd+1), payment.Denied, "max_payment approval_threshold", ""},
@@ -161,6 +161,33 @@ func TestEvaluate(t *testing.T) {
 				t.Errorf("policy %v, cost %v", v.Policy, v.Cost)
 			}
 		})
+	}
+}
+
+// Every recipient that is not allowed has a reason of its own, with its address.
+func TestEvaluateNamesEveryRecipient(t *testing.T) {
+	t.Parallel()
+	p, err := policy.New(policy.Config{Tables: map[string]policy.Table{"default": {Caps: []string{"none"}, Allow: []string{"host:h.example", "address:" + addrB.String()}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addrD := payment.Address{0xdd}
+	at := "%s of Host h.example (payee " + addrA.String() + ") is not on the allow list"
+	v := p.Evaluate(pay("a", "h.example", usd, addrA, addrC, addrB, addrD, addrC), now, policy.History{})
+	var texts []string
+	for _, r := range v.Reasons {
+		texts = append(texts, r.Code+": "+r.Text)
+	}
+	want := []string{
+		"split_not_allowed: Further recipient " + fmt.Sprintf(at, addrC),
+		"split_not_allowed: Further recipient " + fmt.Sprintf(at, addrD),
+	}
+	if !slices.Equal(texts, want) {
+		t.Errorf("got %q, want %q", texts, want)
+	}
+	v = p.Evaluate(pay("a", "other.example", usd, addrA, addrC, addrB, addrD), now, policy.History{})
+	if got, want := codes(v), "not_allowed split_not_allowed split_not_allowed"; got != want {
+		t.Errorf("at another host: %s, want %s", got, want)
 	}
 }
 

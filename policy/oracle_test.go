@@ -3,6 +3,7 @@ package policy_test
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -292,14 +293,17 @@ func (o oracle) judge(d deal, now time.Time, before []past) opinion {
 		say(0, "not_allowed")
 	} else {
 		for i := range d.to {
-			if !o.admitted(allow, d, i) {
+			switch {
+			case o.admitted(allow, d, i):
+			case i == 0:
 				say(0, "not_allowed")
-				break
+			case !slices.Contains(d.to[1:i], d.to[i]):
+				say(0, "split_not_allowed")
 			}
 		}
-		for _, kind := range []string{"chain", "asset"} {
-			if narrowed(allow, d, kind) {
-				say(0, "not_allowed")
+		for _, kind := range [][2]string{{"chain", "chain"}, {"asset", "token"}} {
+			if narrowed(allow, d, kind[0]) {
+				say(0, kind[1]+"_not_allowed")
 			}
 		}
 	}

@@ -12,12 +12,27 @@ import (
 // hint says what a person can do about a denial.
 func (a *app) hint(reasons []canopy.Reason, rawURL string) {
 	name := config.Find(a.config)
+	said := map[string]bool{}
 	for _, r := range reasons {
+		if said[r.Code] {
+			continue
+		}
+		said[r.Code] = true
 		switch r.Code {
 		case policy.CodeNotAllowed:
 			if u, err := url.Parse(rawURL); err == nil && u.Host != "" {
 				a.note("To allow it, add \"host:%s\" to allow in %s.", show(u.Host, 300), name)
 			}
+		case policy.CodeSplitNotAllowed:
+			host := "feed.example"
+			if u, err := url.Parse(rawURL); err == nil && u.Host != "" {
+				host = show(u.Host, 300)
+			}
+			a.note("Each further recipient needs an entry of its own in allow in %s, \"address:0x…\", or splits:any in the host's: \"host:%s splits:any\".", name, host)
+		case policy.CodeChainNotAllowed:
+			a.note("allow in %s names the chains that may be paid on, as \"chain:…\".", name)
+		case policy.CodeTokenNotAllowed:
+			a.note("allow in %s names the tokens that may be paid with, as \"asset:…\".", name)
 		case policy.CodeMaxPayment:
 			a.note("The limit is max_payment in %s.", name)
 		case policy.CodeCapExceeded, policy.CodeCountExceeded:
