@@ -17,6 +17,12 @@ import (
 // pending puts one payment of the agent "bot" to a person.
 func pending(t *testing.T, store ledger.Store, target string) ledger.Entry {
 	t.Helper()
+	return pendingAs(t, store, target, "")
+}
+
+// pendingAs is pending with the agent's own words.
+func pendingAs(t *testing.T, store ledger.Store, target, purpose string) ledger.Entry {
+	t.Helper()
 	now := time.Now()
 	amount := payment.UnitsOf(7_500_000)
 	usdc := payment.KnownAssets().On(payment.Base)[0]
@@ -29,7 +35,7 @@ func pending(t *testing.T, store ledger.Store, target string) ledger.Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := payment.Payment{ID: payment.NewID(now), Agent: "bot", Terms: terms, Host: "feed.example", Port: 443}
+	p := payment.Payment{ID: payment.NewID(now), Agent: "bot", Terms: terms, Host: "feed.example", Port: 443, Purpose: purpose}
 	e, _, err := store.Reserve(context.Background(), ledger.Request{
 		Payment: p, Verdict: rules.Evaluate(p, now, policy.History{}), Payer: payment.Address{1},
 		Fingerprint: terms.Hash(), Began: now, Now: now, Validity: time.Minute,
