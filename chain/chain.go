@@ -33,6 +33,18 @@ type Config struct {
 	Clock clock.Clock
 }
 
+// URLError tells what is wrong with one of Config.URLs, and does not repeat it.
+type URLError struct {
+	Index int
+	Err   error
+}
+
+// Error names the URL by its place.
+func (e *URLError) Error() string { return fmt.Sprintf("chain: Config.URLs[%d]: %v", e.Index, e.Err) }
+
+// Unwrap is the cause.
+func (e *URLError) Unwrap() error { return e.Err }
+
 // Chain is one EVM chain, or one of Tempo, as its nodes tell it. It is safe for concurrent use
 // and holds no goroutine.
 type Chain struct {
@@ -72,11 +84,11 @@ func New(c Config) (*Chain, error) {
 	for i, raw := range c.URLs {
 		n, err := newNode(raw, c.ID, hc, c.Clock, &out.sent)
 		if err != nil {
-			return nil, fmt.Errorf("chain: Config.URLs[%d]: %w", i, err)
+			return nil, &URLError{i, err}
 		}
 		for _, other := range out.nodes {
 			if other.place == n.place {
-				return nil, fmt.Errorf("chain: Config.URLs[%d] stands there twice: a node cannot confirm itself", i)
+				return nil, &URLError{i, errors.New("stands there twice: a node cannot confirm itself")}
 			}
 		}
 		out.nodes = append(out.nodes, n)

@@ -18,32 +18,85 @@ import (
 
 // ConnectChains returns the chains of [[chain]] that name nodes to ask. It
 // contacts nobody.
-func (f *File) ConnectChains() ([]canopy.Chain, error) {
-	return f.chains(dial.Config{AllowPrivate: f.Network.AllowPrivate, Proxy: f.Network.Proxy}.Transport())
+func (f *File) ConnectChains() ([]canopy.Chain, error) { return f.chains(f.dialer()) }
+
+// Node is one node of [[chain]], as a chain that asks nobody else.
+type Node struct {
+	Key string // where the file names it, such as chain[0].rpc[1]
+	canopy.Chain
+}
+
+// ConnectNodes returns every node of [[chain]] by itself. It contacts nobody.
+func (f *File) ConnectNodes() ([]Node, error) {
+	var out []Node
+	rt := f.dialer()
+	for i, c := range f.Chains {
+		urls, keys, err := f.nodes(i)
+		if err != nil {
+			return nil, err
+		}
+		for j, u := range urls {
+			ready, err := chain.New(chain.Config{ID: c.ID, URLs: []string{u}, Transport: rt, Tempo: c.Tempo})
+			if err != nil {
+				return nil, f.fault(keys[j], "%v", told(err))
+			}
+			out = append(out, Node{keys[j], ready})
+		}
+	}
+	return out, nil
+}
+
+func (f *File) dialer() *http.Transport {
+	return dial.Config{AllowPrivate: f.Network.AllowPrivate, Proxy: f.Network.Proxy}.Transport()
 }
 
 // chains are those of [[chain]] that name nodes to ask, over rt.
 func (f *File) chains(rt http.RoundTripper) ([]canopy.Chain, error) {
 	var out []canopy.Chain
 	for i, c := range f.Chains {
-		urls := append([]string(nil), c.RPC...)
-		for j, name := range c.RPCEnv {
-			v := os.Getenv(name)
-			if v == "" {
-				return nil, fmt.Errorf("config: chain[%d].rpc_env[%d]: environment variable %s is not set", i, j, name)
-			}
-			urls = append(urls, v)
+		urls, keys, err := f.nodes(i)
+		if err != nil {
+			return nil, err
 		}
 		if len(urls) == 0 {
 			continue
 		}
 		ready, err := chain.New(chain.Config{ID: c.ID, URLs: urls, Transport: rt, Tempo: c.Tempo})
-		if err != nil {
-			return nil, fmt.Errorf("config: chain[%d]: %w", i, err)
+		var bad *chain.URLError
+		switch {
+		case errors.As(err, &bad):
+			return nil, f.fault(keys[bad.Index], "%v", bad.Err)
+		case err != nil:
+			return nil, f.fault(fmt.Sprintf("chain[%d]", i), "%v", err)
 		}
 		out = append(out, ready)
 	}
 	return out, nil
+}
+
+// nodes are the URLs of the i-th [[chain]], and the keys that name them.
+func (f *File) nodes(i int) (urls, keys []string, err error) {
+	for j, u := range f.Chains[i].RPC {
+		urls, keys = append(urls, u), append(keys, fmt.Sprintf("chain[%d].rpc[%d]", i, j))
+	}
+	for j, name := range f.Chains[i].RPCEnv {
+		key := fmt.Sprintf("chain[%d].rpc_env[%d]", i, j)
+		v := os.Getenv(name)
+		if v == "" {
+			return nil, nil, f.fault(key, "environment variable %s is not set", name)
+		}
+		urls, keys = append(urls, v), append(keys, key)
+	}
+	return urls, keys, nil
+}
+
+// told is what chain.New says of the only URL that it was given.
+func told(err error) error {
+	var bad *chain.URLError
+	if errors.As(err, &bad) {
+		return bad.Err
+	}
+	return err
 }
 
 // facilitators are those of [[chain]], over rt.
@@ -57,7 +110,7 @@ func (f *File) facilitators(rt http.RoundTripper) (map[payment.ChainID]x402.Faci
 		if name := c.FacilitatorHeadersEnv; name != "" {
 			var err error
 			if ready.Header, err = headers(os.Getenv(name)); err != nil {
-				return nil, fmt.Errorf("config: chain[%d].facilitator_headers_env: environment variable %s %w", i, name, err)
+				return nil, f.fault(fmt.Sprintf("chain[%d].facilitator_headers_env", i), "environment variable %s %v", name, err)
 			}
 		}
 		out[c.ID] = ready

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -89,12 +90,13 @@ func TestChains(t *testing.T) {
 
 func TestChainsMissing(t *testing.T) {
 	t.Setenv("CANOPY_TEST_EMPTY", "")
+	t.Setenv("CANOPY_TEST_SAME", "https://s3cr3t.example:443/")
 	t.Setenv("CANOPY_TEST_ODD", "no colon in s3cr3t")
 	t.Setenv("CANOPY_TEST_JSON", `{"a":1,"s3cr3t"`)
 	t.Setenv("CANOPY_TEST_SPLIT", `{"X-Key":"a\r\nX-Other: s3cr3t"}`)
 	for text, want := range map[string]string{
 		"[[chain]]\nid = \"base\"\nrpc_env = [\"CANOPY_TEST_EMPTY\"]":                                                    "chain[0].rpc_env[0]: environment variable CANOPY_TEST_EMPTY is not set",
-		"[[chain]]\nid = \"base\"\nrpc = [\"https://a.example\", \"https://a.example\"]":                                 "twice",
+		"[[chain]]\nid = \"base\"\nrpc = [\"https://s3cr3t.example\"]\nrpc_env = [\"CANOPY_TEST_SAME\"]":                 "canopy.toml:4: chain[0].rpc_env[0]: stands there twice: a node cannot confirm itself",
 		"[[chain]]\nid = \"base\"\nfacilitator = \"https://f.example\"\nfacilitator_headers_env = \"CANOPY_TEST_EMPTY\"": "chain[0].facilitator_headers_env: environment variable CANOPY_TEST_EMPTY is not set",
 		"[[chain]]\nid = \"base\"\nfacilitator = \"https://f.example\"\nfacilitator_headers_env = \"CANOPY_TEST_ODD\"":   `"Name: value"`,
 		"[[chain]]\nid = \"base\"\nfacilitator = \"https://f.example\"\nfacilitator_headers_env = \"CANOPY_TEST_JSON\"":  "JSON object",
@@ -103,6 +105,14 @@ func TestChainsMissing(t *testing.T) {
 		_, err := open(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%s:\n%v, want %s", text, err, want)
+		}
+		f, perr := config.Parse("canopy.toml", []byte(text+"\n[policy.default]\ncaps = [\"$5 / 24h\"]\n"))
+		if perr != nil {
+			t.Fatal(perr)
+		}
+		var bad *config.Error
+		if err := f.Check(); !errors.As(err, &bad) || !strings.Contains(err.Error(), want) || bad.Problems[0].Key == "" || bad.Problems[0].Line == 0 {
+			t.Errorf("%s:\ncheck: %v, want %s", text, err, want)
 		}
 	}
 	for text, want := range map[string]string{

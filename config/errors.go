@@ -71,6 +71,11 @@ func (l *problems) addPolicy(err error) {
 	}
 }
 
+// fault is one problem of a file that was read before.
+func (f *File) fault(key, format string, args ...any) error {
+	return &Error{Path: f.Path, Problems: []Problem{{Line: f.Line(key), Key: key, Text: hush(fmt.Sprintf(format, args...))}}}
+}
+
 // in is nil without problems.
 func (l problems) in(path string) error {
 	if len(l) == 0 {

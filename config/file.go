@@ -53,7 +53,13 @@ type File struct {
 
 	Now    func() time.Time // the clock; time.Now where nil
 	Logger *slog.Logger     // nothing is logged where nil
+
+	lines map[string]int
 }
+
+// Line is where key stands in the file, such as policy.default or
+// chain[0].rpc[1]; 0 where it does not.
+func (f *File) Line(key string) int { return f.lines[key] }
 
 // Treasury says where the key is. All empty means that there is none: then
 // everything but paying works.
@@ -137,7 +143,7 @@ func Load(path string) (*File, error) {
 // Parse reads the bytes of a configuration file that is, or will be, at path.
 func Parse(path string, b []byte) (*File, error) {
 	d := readDocument(b)
-	f := &File{Path: path}
+	f := &File{Path: path, lines: d.lines}
 	if d.values != nil {
 		dir := filepath.Dir(path)
 		f.treasury(d, dir)

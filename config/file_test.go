@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/canopy-go/canopy/config"
+	"github.com/canopy-go/canopy/mpp"
 )
 
 const key = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318" // a test key, known to everybody
@@ -137,6 +138,34 @@ func TestBadFiles(t *testing.T) {
 		"rpc is no URL":               {"[[chain]]\nid = \"base\"\nrpc = [\"https://r.example\",\n\"rpc.example\"]\n", ":4: chain[0].rpc[1]: is a URL"},
 		"rpc with a password":         {"[[chain]]\nid = \"base\"\nrpc = [\"https://u:hunter2@r.example\"]\n", "has a user or a password in it"},
 		"rpc ftp":                     {"[[chain]]\nid = \"base\"\nrpc = [\"ftp://r.example\"]\n", "is a URL such as"},
+		"rpc twice":                   {"[[chain]]\nid = \"base\"\nrpc = [\"https://r.example/x\",\n\"https://R.example:443/x/\"]\n", ":4: chain[0].rpc[1]: stands there twice: a node cannot confirm itself"},
+		"rpc_env twice":               {"[[chain]]\nid = \"base\"\nrpc_env = [\"A\", \"B\", \"A\"]\n", ":3: chain[0].rpc_env[2]: names A again"},
+		"Base as Tempo":               {"[[chain]]\nid = \"base\"\ntempo = true\n", ":3: chain[0].tempo: is true, and base is no Tempo network: leave the key out"},
+		"Celo as Tempo":               {"[[chain]]\nid = \"eip155:42220\"\ntempo = true\nfacilitator = \"https://f.example\"\n", ":3: chain[0].tempo: is true"},
+		"Tempo as another":            {"[[chain]]\nid = \"tempo\"\ntempo = false\n", ":3: chain[0].tempo: is false, and tempo is a Tempo network: leave the key out"},
+		"the test network as another": {"[[chain]]\nid = \"eip155:42431\"\ntempo = false\n", ":3: chain[0].tempo: is false"},
+		"gas beyond a block":          {"[mpp]\ngas = 99999999999\n", ":2: mpp.gas: is a limit of gas from 21000 to 30000000, such as 1200000, not 99999999999"},
+		"gas of nothing":              {"[mpp]\ngas = 1\n", ":2: mpp.gas: is a limit of gas from 21000 to 30000000, such as 1200000, not 1"},
+		"gas below zero":              {"[mpp]\ngas = -1\n", ":2: mpp.gas: is a limit of gas from 21000 to 30000000, such as 1200000, not -1"},
+		"gas_per_call beyond":         {"[mpp]\nlanes = 4\ngas_per_call = 30000001\n", ":3: mpp.gas_per_call: is a limit of gas from 21000 to 30000000"},
+		"gas_price without its unit":  {"[mpp]\ngas_price = 25\n", ":2: mpp.gas_price: is text with its unit, from \"1 gwei\" to \"1000 gwei\", not 25"},
+		"gas_price in fractions":      {"[mpp]\ngas_price = \"0.5 gwei\"\n", ":2: mpp.gas_price: is a price of gas from \"1 gwei\" to \"1000 gwei\""},
+		"gas_price beyond":            {"[mpp]\ngas_price = \"1001 gwei\"\n", ":2: mpp.gas_price: is a price of gas"},
+		"gas_tip above gas_price":     {"[mpp]\ngas_price = \"1 gwei\"\ngas_tip = \"2 gwei\"\n", ":3: mpp.gas_tip: is \"1 gwei\" to gas_price, which is \"1 gwei\", not \"2 gwei\""},
+		"gas_tip above the default":   {"[mpp]\ngas_tip = \"26 gwei\"\n", ":2: mpp.gas_tip: is \"1 gwei\" to gas_price, which is \"25 gwei\", not \"26 gwei\""},
+		"no lane":                     {"[mpp]\nlanes = 0\n", ":2: mpp.lanes: is 1 to 1024, not 0"},
+		"lanes without end":           {"[mpp]\nlanes = 1025\n", ":2: mpp.lanes: is 1 to 1024, not 1025"},
+		"client_id with spaces":       {"[mpp]\nclient_id = \" acme\"\n", ":2: mpp.client_id: is a name of 1 to 128 bytes"},
+		"client_id with a tab":        {"[mpp]\nclient_id = \"a\\tb\"\n", ":2: mpp.client_id: is a name"},
+		"client_id without end":       {"[mpp]\nclient_id = \"" + strings.Repeat("a.", 65) + "\"\n", ":2: mpp.client_id: is a name"},
+		"a realm is a URL":            {"[mpp]\nproof_realms = [\"a.example\",\n\"https://Api.example/v1\"]\n", ":3: mpp.proof_realms[1]: is a realm as the challenge names it, not a URL: write \"api.example\""},
+		"a realm is half a URL":       {"[mpp]\nproof_realms = [\"//api.example\"]\n", "not a URL: write \"api.example\""},
+		"a realm has a path":          {"[mpp]\nproof_realms = [\"api.example:8443/pay\"]\n", "not a URL: write \"api.example:8443\""},
+		"a realm is a pattern":        {"[mpp]\nproof_realms = [\"*.example\"]\n", ":2: mpp.proof_realms[0]: is no pattern"},
+		"every realm":                 {"[mpp]\nproof_realms = [\"*\"]\n", "is no pattern"},
+		"a realm with a line end":     {"[mpp]\nproof_realms = [\"a\\nb\"]\n", "is a realm as the challenge names it"},
+		"a realm twice":               {"[mpp]\nproof_realms = [\"a.example\", \"a.example\"]\n", "mpp.proof_realms[1]: stands there twice"},
+		"realms without proofs":       {"[mpp]\nproofs = false\nproof_realms = [\"a.example\"]\n", ":3: mpp.proof_realms: are realms that a proof is given for, and proofs = false gives none"},
 		"gas_per_day alone":           {"[[chain]]\nid = \"base\"\nrpc = [\"https://rpc.example\"]\ngas_per_day = \"0.1\"\n", "belongs to max_gas"},
 		"gas_per_day below max_gas":   {"[[chain]]\nid = \"base\"\nrpc = [\"https://rpc.example\"]\nmax_gas = \"0.2\"\ngas_per_day = \"0.1\"\n", "is less than max_gas"},
 		"max_gas of nothing":          {"[[chain]]\nid = \"base\"\nrpc = [\"https://rpc.example\"]\nmax_gas = \"0.0\"\n", "leave it out"},
@@ -184,6 +213,48 @@ func TestBadFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a person may well write is taken as it is.
+func TestGoodMPP(t *testing.T) {
+	t.Parallel()
+	f, err := config.Parse("canopy.toml", []byte(policyTables+`
+[[chain]]
+id = "eip155:4711"
+tempo = true
+[[chain]]
+id = "tempo"
+tempo = true
+[[asset]]
+chain = "eip155:4711"
+address = "0x20c0000000000000000000000000000000000000"
+symbol = "pathUSD"
+decimals = 6
+[mpp]
+gas = 30000000
+gas_per_call = 21000
+gas_price = "1000 gwei"
+gas_tip = "1000 gwei"
+lanes = 1024
+client_id = "Acme Research, 2"
+proof_realms = ["api.example", "api.example:8443", "Acme/Store", "MPP Payment"]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.MPP{
+		Fees: mpp.Fees{Gas: 30_000_000, GasPerCall: 21_000, MaxPrice: 1e12, Tip: 1e12}, ClientID: "Acme Research, 2", Lanes: 1024,
+		ProofRealms: []string{"api.example", "api.example:8443", "Acme/Store", "MPP Payment"},
+	}
+	if diff := cmp.Diff(want, f.MPP); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !f.Chains[0].Tempo || !f.Chains[1].Tempo || f.Line("chain[1].tempo") != 12 || f.Line("mpp.lanes") != 23 || f.Line("nothing") != 0 {
+		t.Errorf("chains %+v, lines %d, %d", f.Chains, f.Line("chain[1].tempo"), f.Line("mpp.lanes"))
+	}
+	if err := f.Check(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy"
-	"github.com/canopy-go/canopy/internal/dial"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/ledger/sqlite"
 	"github.com/canopy-go/canopy/payment"
@@ -155,13 +154,22 @@ func (f *File) openLedger(account payment.Address) (ledger.Store, error) {
 	return s, nil
 }
 
-func (f *File) client(key payment.Signer, account payment.Address, agent string) (*Client, error) {
-	transport := dial.Config{AllowPrivate: f.Network.AllowPrivate, Proxy: f.Network.Proxy}.Transport()
+// Check builds what Open does but the key and the ledger, and contacts nobody:
+// its error, an *Error where it is of the file, is one that Open would have.
+// What the environment does not hold is one too.
+func (f *File) Check() error {
+	transport := f.dialer()
 	chains, err := f.chains(transport)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	facilitators, err := f.facilitators(transport)
+	_, err = f.rails(transport, chains)
+	return err
+}
+
+// rails are the protocols to pay by, over rt.
+func (f *File) rails(rt http.RoundTripper, chains []canopy.Chain) ([]canopy.Rail, error) {
+	facilitators, err := f.facilitators(rt)
 	if err != nil {
 		return nil, err
 	}
@@ -170,6 +178,19 @@ func (f *File) client(key payment.Signer, account payment.Address, agent string)
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	mppRail, err := f.mppRail(chains)
+	if err != nil {
+		return nil, err
+	}
+	return []canopy.Rail{rail, mppRail}, nil
+}
+
+func (f *File) client(key payment.Signer, account payment.Address, agent string) (*Client, error) {
+	transport := f.dialer()
+	chains, err := f.chains(transport)
+	if err != nil {
+		return nil, err
+	}
+	rails, err := f.rails(transport, chains)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +204,7 @@ func (f *File) client(key payment.Signer, account payment.Address, agent string)
 	}
 	c, err := canopy.New(canopy.Config{
 		Agent: agent, Treasury: canopy.Treasury{Signer: key, Chains: chains, Gas: f.gas()}, Policy: f.Policy, Store: store, ForeignUse: foreign,
-		Rails: []canopy.Rail{rail, mppRail}, Lanes: f.MPP.Lanes, Transport: transport, Now: f.Now, Logger: f.Logger,
+		Rails: rails, Lanes: f.MPP.Lanes, Transport: transport, Now: f.Now, Logger: f.Logger,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("config: %w", err), store.Close())

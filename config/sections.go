@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/canopy-go/canopy/chain"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -89,24 +91,22 @@ func (f *File) chainTables(d *document) {
 	seen := map[payment.ChainID]string{}
 	for _, t := range d.tables("chain") {
 		c := Chain{
-			RPC:                   f.urls(t, "rpc"),
+			RPC:                   f.rpc(t, "rpc"),
 			RPCEnv:                t.texts("rpc_env"),
 			FacilitatorHeadersEnv: t.env("facilitator_headers_env"),
 			MaxGas:                native(t, "max_gas"),
 			GasPerDay:             native(t, "gas_per_day"),
 		}
 		c.ID = chainID(t, "id")
-		tempo, says := t.flag("tempo")
-		known := c.ID == payment.Tempo || c.ID == payment.TempoTest
-		if c.Tempo = tempo || known; says && !tempo && known {
-			t.problem("tempo", "is false, and %s is a Tempo network: leave the key out", c.ID.Name())
-		}
+		c.Tempo = tempo(t, c.ID)
 		if c.Tempo && t.has("facilitator") {
 			t.problem("facilitator", "is of no use on a Tempo network: direct transfers are broadcast by its rpc")
 		}
 		for i, name := range c.RPCEnv {
 			if !envName(name) {
 				t.problem(fmt.Sprintf("rpc_env[%d]", i), "names an environment variable, such as BASE_RPC_URL")
+			} else if slices.Contains(c.RPCEnv[:i], name) {
+				t.problem(fmt.Sprintf("rpc_env[%d]", i), "names %s again: a node cannot confirm itself", name)
 			}
 		}
 		if s := t.text("facilitator"); s != "" && f.httpURL(t, "facilitator", s) {
@@ -131,6 +131,23 @@ func (f *File) chainTables(d *document) {
 		f.noteChain(t, c)
 		f.Chains = append(f.Chains, c)
 	}
+}
+
+// tempo reports whether id is a Tempo network: of those that are known, whatever
+// the table says is right or refused.
+func tempo(t *table, id payment.ChainID) bool {
+	flag, says := t.flag("tempo")
+	if id == payment.Tempo || id == payment.TempoTest {
+		if says && !flag {
+			t.problem("tempo", "is false, and %s is a Tempo network: leave the key out", id.Name())
+		}
+		return true
+	}
+	if flag && payment.KnownAssets().HasChain(id) {
+		t.problem("tempo", "is true, and %s is no Tempo network: leave the key out", id.Name())
+		return false
+	}
+	return flag
 }
 
 func (f *File) noteChain(t *table, c Chain) {
@@ -179,10 +196,19 @@ func native(t *table, key string) string {
 	return s
 }
 
-func (f *File) urls(t *table, key string) []string {
+// rpc is a list of nodes, none of which stands there twice.
+func (f *File) rpc(t *table, key string) []string {
+	before := len(t.doc.problems)
 	list := t.texts(key)
 	for i, s := range list {
 		f.httpURL(t, fmt.Sprintf("%s[%d]", key, i), s)
+	}
+	if len(list) == 0 || len(t.doc.problems) > before {
+		return list
+	}
+	var bad *chain.URLError
+	if _, err := chain.New(chain.Config{ID: payment.Base, URLs: list}); errors.As(err, &bad) { // any chain: only the URLs count
+		t.problem(fmt.Sprintf("%s[%d]", key, bad.Index), "%v", bad.Err)
 	}
 	return list
 }
