@@ -18,10 +18,12 @@ type Check struct {
 	Scheme    string
 	Chain     ChainID
 	Network   string // as the seller spelled the chain
-	Amount    USD
-	Fee       USD
+	Amount    USD    // what the recipients get together
+	Fee       USD    // the fee bound
 	Recipient Address
 	Asset     Asset
+
+	Recipients []Payee // all of them, the primary one first
 
 	URL         string // that was asked, after redirects
 	ResourceURL string // as the seller states it; data, not advice
@@ -36,6 +38,10 @@ type Check struct {
 	Others []Alternative // the seller's other offers, and why they were not chosen
 	Cached bool          // the offers are at most 60 s old; the verdict is fresh
 }
+
+// Cost is the amount and the fee bound together: what limits, prices and
+// choices use.
+func (k Check) Cost() USD { return costOf(k.Amount, k.Fee) }
 
 const (
 	checkAge   = time.Minute
@@ -121,6 +127,9 @@ func (c *Client) checkOffers(ctx context.Context, seen probed, o options) (Check
 	}
 	chosen, others, err := c.choose(ctx, p, seen.offers)
 	if err != nil {
+		if len(others) == len(seen.offers) {
+			out.Others = others[1:] // the first one's denial is the answer
+		}
 		return c.checkDenied(out, seen.offers[0], err)
 	}
 	out.describe(chosen)
@@ -164,8 +173,8 @@ func (k *Check) describe(o offered) {
 	k.Rail, k.Scheme, k.Network, k.Chain = o.offer.Rail, o.offer.Scheme, o.offer.Network, o.offer.Asset.Chain
 	k.Asset, k.Fee, k.Realm = o.offer.Asset, o.offer.FeeBound, plaintext.Clean(o.offer.Realm, 200)
 	k.Amount, _ = o.offer.Asset.Value(o.offer.Amount)
-	if len(o.offer.Recipients) > 0 {
-		k.Recipient = o.offer.Recipients[0].Address
+	if k.Recipients = payees(o.offer.Asset, o.offer.Recipients); len(k.Recipients) > 0 {
+		k.Recipient = k.Recipients[0].Address
 	}
 	k.ResourceURL, k.Description = plaintext.Clean(o.offer.Resource, 2048), plaintext.Clean(o.offer.Description, 500)
 }

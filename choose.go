@@ -23,6 +23,7 @@ type offered struct {
 	terms   payment.Terms
 	payment payment.Payment
 	verdict policy.Verdict
+	unread  string // why its balance is not known, where others' was looked for
 }
 
 // purchase is one request that a seller wants paid.
@@ -93,7 +94,7 @@ func (c *Client) choose(ctx context.Context, p *purchase, offers []offered) (off
 			usable = append(usable, o)
 		} else {
 			denied = cmp.Or(denied, err)
-			others = append(others, o.alternative(Denied, err.Error()))
+			others = append(others, o.alternative(Denied, denialText(err)))
 		}
 	}
 	if len(usable) == 0 {
@@ -108,18 +109,20 @@ func (c *Client) choose(ctx context.Context, p *purchase, offers []offered) (off
 		usable, poor = poor[:1], poor[1:]
 	}
 	for _, o := range poor {
-		others = append(others, o.alternative(Denied, o.verdict.Reason()))
+		others = append(others, o.alternative(Denied, o.refusal()))
 	}
 	best := 0
 	if len(usable) > 1 { // the ledger judges the caps of a single one as it reserves
 		var verdicts []policy.Verdict
-		if best, verdicts, err = c.best(ctx, p, usable); err != nil {
+		var approved bool
+		if best, verdicts, approved, err = c.best(ctx, p, usable); err != nil {
 			return offered{}, others, err
 		}
 		for i, o := range usable {
 			if i != best {
 				o.verdict = verdicts[i]
-				others = append(others, o.alternative(o.verdict.Status, whyNot(usable[best], o)))
+				why := o.whyNot(usable[best], verdicts[best].Status, approved)
+				others = append(others, o.alternative(o.verdict.Status, why))
 			}
 		}
 	}
@@ -129,22 +132,21 @@ func (c *Client) choose(ctx context.Context, p *purchase, offers []offered) (off
 	return usable[best], nil, nil
 }
 
-// best is the index of the offer to take among several that can be taken, and
-// their verdicts with what the caps leave.
-func (c *Client) best(ctx context.Context, p *purchase, usable []offered) (int, []policy.Verdict, error) {
+// best is the index of the offer to take among several that can be taken, their
+// verdicts with what the caps leave, and whether a person approved the one.
+func (c *Client) best(ctx context.Context, p *purchase, usable []offered) (best int, verdicts []policy.Verdict, approved bool, err error) {
 	granted, err := c.granted(ctx, p)
 	if err != nil {
-		return 0, nil, fmt.Errorf("canopy: reading the ledger: %w", err)
+		return 0, nil, false, fmt.Errorf("canopy: reading the ledger: %w", err)
 	}
-	best, found := 0, payment.Denied
-	approved := false
-	verdicts := make([]policy.Verdict, len(usable))
+	found := payment.Denied
+	verdicts = make([]policy.Verdict, len(usable))
 	for i, o := range usable {
 		v := o.verdict
 		if v.Status != payment.Denied {
 			uses, err := c.cfg.Store.Use(ctx, v.Limits, p.now)
 			if err != nil {
-				return 0, nil, fmt.Errorf("canopy: reading the ledger: %w", err)
+				return 0, nil, false, fmt.Errorf("canopy: reading the ledger: %w", err)
 			}
 			v = v.Apply(uses)
 		}
@@ -157,20 +159,7 @@ func (c *Client) best(ctx context.Context, p *purchase, usable []offered) (int, 
 			best, found = i, v.Status
 		}
 	}
-	return best, verdicts, nil
-}
-
-// whyNot tells why o was not taken and best was.
-func whyNot(best, o offered) string {
-	switch {
-	case o.verdict.Status < best.verdict.Status && o.verdict.Reason() != "":
-		return o.verdict.Reason()
-	case o.verdict.Cost > best.verdict.Cost:
-		return "it costs more"
-	case o.offer.Asset.Chain != best.offer.Asset.Chain:
-		return "another chain was preferred"
-	}
-	return "another offer was preferred"
+	return best, verdicts, approved, nil
 }
 
 // judge completes o with its terms and the policy's verdict, or tells why the
@@ -195,7 +184,7 @@ func (c *Client) judge(p *purchase, o *offered) error {
 	}
 	o.verdict = c.cfg.Policy.Evaluate(o.payment, p.now, policy.History{})
 	if p.opts.hasMaxPrice && o.verdict.Cost > p.opts.maxPrice {
-		return &DeniedError{Result: denial("max_price", fmt.Sprintf("Amount %s exceeds the caller's maximum of %s", o.verdict.Cost, p.opts.maxPrice))}
+		return &DeniedError{Result: overPrice(o.terms, p.opts.maxPrice)}
 	}
 	o.terms.Validity = o.verdict.MaxValidity
 	if offer.Validity > 0 {
@@ -210,6 +199,19 @@ func (c *Client) judge(p *purchase, o *offered) error {
 	}
 	o.payment.Terms = o.terms
 	return nil
+}
+
+// overPrice denies t, which costs more than the caller would pay.
+func overPrice(t payment.Terms, most USD) Result {
+	word := "Amount"
+	amount, _ := t.Asset.Value(t.Amount)
+	if t.FeeBound > 0 {
+		word = "Cost"
+	}
+	r := denial("max_price", fmt.Sprintf("%s %s exceeds the caller's maximum of %s", word, costText(amount, t.FeeBound), most))
+	r.Amount, r.Fee, r.Recipients = amount, t.FeeBound, payees(t.Asset, t.Recipients)
+	r.Reasons[0].Cost, r.Reasons[0].Limit = t.Cost(), most
+	return r
 }
 
 const (

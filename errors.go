@@ -77,7 +77,7 @@ type InDoubtError struct {
 
 // Error tells the payment, the phase and the cause.
 func (e *InDoubtError) Error() string {
-	s := fmt.Sprintf("canopy: payment %s of %s is in doubt (%s)", e.Result.PaymentID, e.Result.Amount, e.Phase)
+	s := fmt.Sprintf("canopy: payment %s of %s is in doubt (%s)", e.Result.PaymentID, costText(e.Result.Amount, e.Result.Fee), e.Phase)
 	if e.Code != "" {
 		s += ": the seller said " + e.Code
 	}
@@ -107,7 +107,7 @@ func (e *PaidError) Error() string {
 	if e.Delivered {
 		became = "delivered before"
 	}
-	s := fmt.Sprintf("canopy: payment %s of %s was made and %s", e.Result.PaymentID, e.Result.Amount, became)
+	s := fmt.Sprintf("canopy: payment %s of %s was made and %s", e.Result.PaymentID, costText(e.Result.Amount, e.Result.Fee), became)
 	if e.Code != "" {
 		s += ": the seller said " + e.Code
 	}

@@ -103,6 +103,7 @@ func (c *Client) funds(ctx context.Context, offers []offered) (usable, poor []of
 	for _, o := range offers {
 		chain := c.chain(o.terms.Asset.Chain)
 		if chain == nil {
+			o.unread = fmt.Sprintf("the balance on %s is unknown: no rpc is configured for that chain", o.terms.Asset.Chain.Name())
 			unread = append(unread, o)
 			continue
 		}
@@ -111,7 +112,11 @@ func (c *Client) funds(ctx context.Context, offers []offered) (usable, poor []of
 		}
 		held, err := c.balance(ctx, bounded, chain, o.terms)
 		switch {
+		case errors.Is(err, errUnread):
+			o.unread = fmt.Sprintf("the balance on %s is unknown: another call is still reading it", chain.ID().Name())
+			unread = append(unread, o)
 		case err != nil:
+			o.unread = fmt.Sprintf("the balance on %s is unknown: none of its nodes answered", chain.ID().Name())
 			unread = append(unread, o)
 		case held.Cmp(needs(o.terms)) >= 0:
 			usable = append(usable, o)
@@ -154,9 +159,10 @@ var allOnes = [32]byte(bytes.Repeat([]byte{0xff}, 32))
 
 func shortOf(t payment.Terms, have Units) Reason {
 	held, _ := t.Asset.Value(have)
+	amount, _ := t.Asset.Value(t.Amount)
 	return Reason{
 		Status: payment.Denied, Code: CodeInsufficientBalance, Cost: t.Cost(),
-		Text: fmt.Sprintf("Insufficient balance: %s is needed, and the account holds %s of %s", t.Cost(), held, t.Asset),
+		Text: fmt.Sprintf("Insufficient balance: %s is needed, and the account holds %s of %s", costText(amount, t.FeeBound), held, t.Asset),
 	}
 }
 

@@ -45,12 +45,13 @@ func TestMPPChosenByFunds(t *testing.T) {
 		want        canopy.ChainID
 		against     string
 	}{
-		"both, and fees make it dearer on Tempo": {10 * payment.Dollar, 10 * payment.Dollar, 0, false, payment.Base, "it costs more"},
-		"both, and Tempo is cheaper":             {10 * payment.Dollar, 10 * payment.Dollar, payment.Cent, false, payment.TempoTest, "it costs more"},
+		"both, and fees make it dearer on Tempo": {10 * payment.Dollar, 10 * payment.Dollar, 0, false, payment.Base, "it costs more: $0.13 against $0.10, with fees"},
+		"both, and Tempo is cheaper":             {10 * payment.Dollar, 10 * payment.Dollar, payment.Cent, false, payment.TempoTest, "it costs more: $0.10 against $0.04, with fees"},
 		"money on Tempo":                         {0, 10 * payment.Dollar, 0, false, payment.TempoTest, "Insufficient balance"},
-		"money on Base":                          {10 * payment.Dollar, 0, payment.Cent, false, payment.Base, "Insufficient balance"},
-		"enough for the price but the fee":       {dime - 1, costly, 0, false, payment.TempoTest, "Insufficient balance"},
-		"Base cannot be read":                    {10 * payment.Dollar, 10 * payment.Dollar, 0, true, payment.TempoTest, "another chain was preferred"},
+		"money on Base":                          {10 * payment.Dollar, 0, payment.Cent, false, payment.Base, "Insufficient balance: $0.04 ($0.01 and a fee of at most $0.03) is needed, and the account holds $0.00"},
+		"enough for the price but the fee":       {dime - 1, costly, 0, false, payment.TempoTest, "Insufficient balance: $0.10 is needed, and the account holds $0.099999"},
+		"Base cannot be read, and is dearer":     {10 * payment.Dollar, 10 * payment.Dollar, payment.Cent, true, payment.TempoTest, "none of its nodes answered; and it costs more: $0.10 against $0.04, with fees"},
+		"Base cannot be read":                    {10 * payment.Dollar, 10 * payment.Dollar, 0, true, payment.TempoTest, "the balance on base is unknown: none of its nodes answered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, onBoth(setup{}), func(t *testing.T, w *world) {
@@ -219,5 +220,84 @@ func TestMPPChosenByPolicy(t *testing.T) {
 			t.Errorf("paid %+v, checked %+v", g.paid, c)
 		}
 		w.settled(dime, g.paid.PaymentID)
+	})
+}
+
+// A chain without nodes is not preferred where another one's balance is known,
+// and the reason says what is missing.
+func TestMPPChosenWithoutNodes(t *testing.T) {
+	play(t, onBoth(setup{config: func(w *world, c *canopy.Config) { c.Treasury.Chains = []canopy.Chain{w.tempo()} }}), func(t *testing.T, w *world) {
+		_, url := w.sellsBoth(dime, 0)
+		c, err := w.client.CheckURL(t.Context(), url)
+		if must(t, err); c.Rail != "mpp" || len(c.Others) != 1 || c.Others[0].Reason != "the balance on base is unknown: no rpc is configured for that chain" {
+			t.Errorf("%+v", c)
+		}
+		if g := w.bought(w.get(url)); g.paid.Rail != "mpp" {
+			t.Errorf("%+v", g.paid)
+		}
+	})
+}
+
+// The offer that a person approved is taken though another one is cheaper by
+// now, and the reason says so.
+func TestMPPChosenByApproval(t *testing.T) {
+	play(t, onBoth(setup{policy: "[policy.default]\ncaps = [\"$5 / 24h\"]\napprove_above = \"$0.05\"\nallow = [\"*\"]\n"}), func(t *testing.T, w *world) {
+		_, url := w.sellsBoth(dime, 0)
+		w.rich(0, 10*payment.Dollar)
+		p := as[*canopy.PendingError](t, w.get(url).err)
+		w.rule(p.Result.ApprovalID, true)
+		w.chain.Fund(w.spy.Address(), 10*payment.Dollar)
+		w.clock.Advance(11 * time.Second)
+		c, err := w.client.CheckURL(t.Context(), url)
+		if must(t, err); c.Rail != "mpp" || len(c.Others) != 1 || c.Others[0].Reason != "a person approved the other offer" {
+			t.Errorf("%+v", c)
+		}
+		if g := w.bought(w.get(url)); g.paid.Rail != "mpp" || g.paid.PaymentID != p.Result.PaymentID {
+			t.Errorf("%+v", g.paid)
+		}
+	})
+}
+
+// What is asked for is told with its cost, and the other offers with why they
+// cannot be taken, also where none can.
+func TestMPPMaxPrice(t *testing.T) {
+	play(t, onBoth(setup{}), func(t *testing.T, w *world) {
+		_, url := w.sellsBoth(2*dime, dime)
+		w.refused("above the maximum", func() {
+			c, err := w.client.CheckURL(t.Context(), url, canopy.WithMaxPrice(dime))
+			if must(t, err); c.Status != canopy.Denied || c.Amount != 2*dime || c.Cost() != 2*dime || c.Reason != "Amount $0.20 exceeds the caller's maximum of $0.10" {
+				t.Errorf("%+v", c)
+			}
+			if len(c.Others) != 1 || c.Others[0].Reason != "Cost $0.13 ($0.10 and a fee of at most $0.03) exceeds the caller's maximum of $0.10" || c.Others[0].Cost() != costly {
+				t.Errorf("others %+v", c.Others)
+			}
+			d := as[*canopy.DeniedError](t, w.get(url, canopy.WithMaxPrice(dime)).err)
+			if d.Result.Amount != 2*dime || d.Result.Reasons[0].Limit != dime || d.Result.Reasons[0].Cost != 2*dime {
+				t.Errorf("%+v", d.Result)
+			}
+		})
+	})
+}
+
+// The reason against an offer stands whole in the record, figures and all.
+func TestMPPReasonAgainstIsWhole(t *testing.T) {
+	play(t, onBoth(setup{policy: "[policy.default]\ncaps = [\"$5 / 24h\"]\nallow = [\"host:127.0.0.1\"]\n"}), func(t *testing.T, w *world) {
+		_, url := w.serve("127.0.0.1:8402", canopytest.SellerConfig{
+			Protocol: canopytest.X402 | canopytest.MPP,
+			Routes: []canopytest.Route{{Pattern: "/goods/", Price: dime, Also: []canopytest.Accept{{
+				Chain: w.tempo(), Splits: []canopytest.Split{{To: canopytest.Address("a"), Price: payment.Cent}, {To: canopytest.Address("b"), Price: payment.Cent}},
+			}}}},
+		})
+		g := w.bought(w.get(url + "/goods/1"))
+		if g.paid.Rail != "x402" {
+			t.Fatalf("%+v", g.paid)
+		}
+		want := fmt.Sprintf("x402 on base was chosen, at a cost of $0.10; not mpp on tempo-testnet, at a cost of $0.145 ($0.10 and a fee of at most $0.045): "+
+			"Further recipient %[1]s of Host 127.0.0.1 (payee %[3]s) is not on the allow list; Further recipient %[2]s of Host 127.0.0.1 (payee %[3]s) is not on the allow list",
+			canopytest.Address("a"), canopytest.Address("b"), canopytest.Address("seller"))
+		told := w.only().Reasons
+		if len(told) != 1 || told[0].Code != canopy.CodeChosen || told[0].Text != want {
+			t.Errorf("%+v, want %q", told, want)
+		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,31 @@ func TestMPPBody(t *testing.T) {
 		})
 		w.settled(2*dime, g.paid.PaymentID)
 		w.overAll()
+	})
+}
+
+// A check tells all recipients of a charge with splits, and a denial each that
+// is not allowed.
+func TestMPPCheckSplits(t *testing.T) {
+	ana, ben, seller := canopytest.Address("ana"), canopytest.Address("ben"), canopytest.Address("seller")
+	want := []canopy.Payee{{Address: seller, Amount: 7 * payment.Cent}, {Address: ana, Amount: payment.Cent}, {Address: ben, Amount: 2 * payment.Cent}}
+	play(t, onTempo(setup{policy: "[policy.default]\ncaps = [\"$5 / 24h\"]\nallow = [\"host:127.0.0.1\"]\n"}), func(t *testing.T, w *world) {
+		_, url := w.asksFor(canopytest.Route{Price: dime, Splits: []canopytest.Split{{To: ana, Price: payment.Cent}, {To: ben, Price: 2 * payment.Cent}}}, canopytest.MPPConfig{})
+		w.refused("the splits", func() {
+			c, err := w.client.CheckURL(t.Context(), url)
+			if must(t, err); c.Status != canopy.Denied || c.Amount != dime || c.Recipient != seller || !slices.Equal(c.Recipients, want) || c.Cost() != c.Amount+c.Fee {
+				t.Errorf("%+v", c)
+			}
+			d := as[*canopy.DeniedError](t, w.get(url).err)
+			if !slices.Equal(d.Result.Recipients, want) || d.Result.Amount != dime {
+				t.Errorf("%+v", d.Result)
+			}
+			for _, reasons := range [][]canopy.Reason{c.Reasons, d.Result.Reasons} {
+				if len(reasons) != 2 || !strings.Contains(reasons[0].Text, ana.String()) || !strings.Contains(reasons[1].Text, ben.String()) {
+					t.Errorf("%+v", reasons)
+				}
+			}
+		})
 	})
 }
 

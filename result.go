@@ -2,6 +2,7 @@ package canopy
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -25,14 +26,15 @@ type Result struct {
 	PaymentID  PaymentID
 	ApprovalID ApprovalID // where a person is, or was, asked
 
-	Amount     USD   // what the payee gets, rounded up to a millionth
+	Amount     USD   // what the recipients get together, rounded up to a millionth
 	Fee        USD   // the fee bound
 	Spent      USD   // what counts of it in the caps: the amount and the bound, until the chain told the fee
 	Gas        Units // the most that transactions of our own can cost beside, in the smallest unit of the chain's coin; 0 where there are none
 	Rail       string
 	Chain      ChainID
 	Recipient  Address
-	TxHash     string // as the seller claimed it, until the chain confirms
+	Recipients []Payee // all of them, the primary one first; none where no terms were judged
+	TxHash     string  // as the seller claimed it, until the chain confirms
 	Settlement Settlement
 
 	Code      string    // of Reason, in snake case
@@ -46,12 +48,47 @@ type Result struct {
 	Warning string
 }
 
+// Payee is one recipient of a payment, and what it gets, rounded up to a
+// millionth.
+type Payee struct {
+	Address Address
+	Amount  USD
+}
+
+// payees are the recipients of amounts of asset.
+func payees(asset Asset, to []payment.Recipient) []Payee {
+	out := make([]Payee, len(to))
+	for i, r := range to {
+		out[i].Address = r.Address
+		out[i].Amount, _ = asset.Value(r.Amount)
+	}
+	return out
+}
+
+// Cost is the amount and the fee bound together: what limits, prices and
+// choices use.
+func (r Result) Cost() USD { return costOf(r.Amount, r.Fee) }
+
+func costOf(amount, fee USD) USD {
+	cost, _ := amount.Add(fee)
+	return cost
+}
+
+// costText is a cost for people, with its parts where there is a fee.
+func costText(amount, fee USD) string {
+	if fee == 0 {
+		return amount.String()
+	}
+	return fmt.Sprintf("%s (%s and a fee of at most %s)", costOf(amount, fee), amount, fee)
+}
+
 // resultOf is what the ledger's entry says.
 func resultOf(e ledger.Entry) Result {
 	r := Result{
 		State: e.State, PaymentID: e.ID, ApprovalID: e.ApprovalID,
 		Fee: e.Terms.FeeBound, Spent: e.Spent, Rail: e.Terms.Rail, Chain: e.Terms.Asset.Chain, Recipient: e.Terms.Payee(),
-		TxHash: e.Receipt.TxHash, Gas: e.Gas,
+		Recipients: payees(e.Terms.Asset, e.Terms.Recipients),
+		TxHash:     e.Receipt.TxHash, Gas: e.Gas,
 	}
 	r.Amount, _ = e.Terms.Asset.Value(e.Terms.Amount)
 	switch e.State {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/payment"
 )
@@ -58,7 +59,7 @@ func (a *app) printCheck(k canopy.Check) {
 	}
 	price, to := "", ""
 	if k.Rail != "" {
-		price, to = withFee(k.Amount, k.Fee), k.Recipient.String()
+		price, to = withFee(k.Amount, k.Fee), recipients(k.Recipients)
 	}
 	a.fields(
 		"url", k.URL, "verdict", k.Status.String(), "price", price, "to", to,
@@ -66,13 +67,15 @@ func (a *app) printCheck(k canopy.Check) {
 		"seller says", k.Description,
 	)
 	for _, r := range k.Reasons {
-		a.printf("because      %s\n", show(r.Text, 400))
+		if r.Code != canopy.CodeChosen { // the lines of the other offers say it
+			a.printf("because      %s\n", plaintext.Words(r.Text, 400))
+		}
 	}
 	if len(k.Reasons) == 0 && k.Reason != "" {
-		a.printf("because      %s\n", show(k.Reason, 400))
+		a.printf("because      %s\n", plaintext.Words(k.Reason, 400))
 	}
 	for _, o := range k.Others {
-		a.printf("or           %s, %s on %s: %s\n", o.Amount, o.Rail, o.Chain.Name(), show(o.Reason, 300))
+		a.printf("or           %s, %s on %s: %s\n", withFee(o.Amount, o.Fee), o.Rail, o.Chain.Name(), plaintext.Words(o.Reason, 400))
 	}
 }
 

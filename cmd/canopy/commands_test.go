@@ -21,8 +21,9 @@ func TestCheck(t *testing.T) {
 		canopytest.Route{Pattern: "GET /free", Handler: text("text/html", nil)},
 	)
 	const keys = "status rail chainId amountUsd recipient resourceUrl scheme network realm cached"
+	const more = " feeUsd costUsd recipients others"
 	r := w.want(0, "check", w.url+"/cent", "--json")
-	wantKeys(t, r, keys)
+	wantKeys(t, r, keys+more)
 	v := r.object(t)
 	if v["status"] != "allowed" || v["rail"] != "x402" || v["chainId"] != json.Number("8453") || v["amountUsd"] != json.Number("0.01") ||
 		v["scheme"] != "exact" || v["network"] != "base" || v["realm"] != nil || v["cached"] != false || v["resourceUrl"] != w.url+"/cent" {
@@ -32,12 +33,12 @@ func TestCheck(t *testing.T) {
 		t.Errorf("recipient %v", to)
 	}
 	r = w.want(0, "check", w.url+"/free", "--json")
-	wantKeys(t, r, keys)
+	wantKeys(t, r, keys+more)
 	if v := r.object(t); v["status"] != "allowed" || v["rail"] != nil || v["amountUsd"] != json.Number("0.00") || v["recipient"] != nil {
 		t.Errorf("free: %s", r.out)
 	}
 	r = w.want(3, "check", w.url+"/dear", "--json")
-	wantKeys(t, r, keys+" reason code reasons")
+	wantKeys(t, r, keys+" reason code reasons"+more)
 	if v := r.object(t); v["status"] != "pending_approval" || v["reason"] != "Amount $1.50 exceeds approval threshold of $1" {
 		t.Errorf("got %s", r.out)
 	}

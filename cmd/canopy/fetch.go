@@ -13,6 +13,7 @@ import (
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/config"
+	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/ledger"
 )
@@ -240,7 +241,7 @@ func (f *fetch) said(resp *http.Response, out *output, r canopy.Result, paid boo
 	if !r.State.Paid() {
 		words = "in doubt: the seller gave no receipt for"
 	}
-	f.note("%s %s to %s on %s · payment %s", words, withFee(r.Amount, r.Fee), r.Recipient, r.Chain.Name(), r.PaymentID)
+	f.note("%s %s to %s on %s · payment %s", words, withFee(r.Amount, r.Fee), recipients(r.Recipients), r.Chain.Name(), r.PaymentID)
 	if r.TxHash != "" {
 		f.note("tx %s (%s)", show(r.TxHash, 100), r.Settlement)
 	}
@@ -250,14 +251,6 @@ func (f *fetch) said(resp *http.Response, out *output, r canopy.Result, paid boo
 	if f.code != codeDone {
 		f.note("The seller answered %d: canopy ledger show %s tells what is known.", resp.StatusCode, r.PaymentID)
 	}
-}
-
-// withFee is a price, and the bound of the fee that comes to it.
-func withFee(amount, fee canopy.USD) string {
-	if fee == 0 {
-		return amount.String()
-	}
-	return fmt.Sprintf("%s and a fee of at most %s", amount, fee)
 }
 
 // failed reports a Fetch that has no answer.
@@ -316,6 +309,7 @@ func (f *fetch) explain(err error, rawURL string) {
 	case errors.As(err, &pending):
 		r := pending.Result
 		tell("waits for approval: %s", show(r.Reason, 500))
+		tell("price     %s, to %s", withFee(r.Amount, r.Fee), recipients(r.Recipients))
 		tell("approval  %s, until %s", r.ApprovalID, moment(r.ExpiresAt))
 		f.and(r.Reasons, r.Reason)
 		f.note("A person approves it with: canopy approvals approve %s\nAfter that, the same fetch again pays.", r.ApprovalID)
@@ -353,7 +347,7 @@ func (f *fetch) afterPaid(err *canopy.PaidError) string {
 func (f *fetch) and(reasons []canopy.Reason, told string) {
 	for _, r := range reasons {
 		if r.Text != told {
-			fmt.Fprintf(f.err, "and: %s (%s)\n", show(r.Text, 500), r.Status)
+			fmt.Fprintf(f.err, "and: %s (%s)\n", plaintext.Words(r.Text, 2000), r.Status)
 		}
 	}
 }

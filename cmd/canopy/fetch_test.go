@@ -46,7 +46,7 @@ func TestFetchJSON(t *testing.T) {
 		canopytest.Route{Pattern: "GET /free", Handler: text("text/html", []byte("<b>free</b>"))},
 	)
 	r := w.want(0, "fetch", "--json", w.url+"/cent")
-	wantKeys(t, r, "status headers content_length body body_encoding truncated transaction_id cost_usd payment_state")
+	wantKeys(t, r, "status headers content_length body body_encoding truncated transaction_id cost_usd payment_state amount_usd fee_usd spent_usd")
 	v := r.object(t)
 	if v["status"] != json.Number("200") || v["cost_usd"] != json.Number("0.01") || v["payment_state"] != "claimed" ||
 		v["body"] != "{\"path\":\"/cent\"}\n" || v["body_encoding"] != "text" || v["truncated"] != false || v["content_length"] != json.Number("17") {
@@ -80,7 +80,7 @@ func TestFetchPendingThenApproved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testPolicy, route("GET /dear", 150*payment.Cent))
 	r := w.want(3, "fetch", w.url+"/dear", "--purpose", "the report", "--json")
-	wantKeys(t, r, "status approval_id transaction_id recipient_name amount_usd expires_at chat_approval_enabled message code reasons")
+	wantKeys(t, r, "status approval_id transaction_id recipient_name amount_usd expires_at chat_approval_enabled message code reasons fee_usd cost_usd")
 	v := r.object(t)
 	id := v["approval_id"].(string)
 	if v["status"] != "pending_approval" || v["amount_usd"] != json.Number("1.50") || v["chat_approval_enabled"] != false || v["recipient_name"] != "127.0.0.1" {
@@ -91,7 +91,7 @@ func TestFetchPendingThenApproved(t *testing.T) {
 	r = w.want(3, "fetch", w.url+"/dear") // the same approval
 	contains(t, r.err, "waits for approval", id, "canopy approvals approve "+id)
 	r = w.want(3, "approvals", "wait", id, "--timeout", "10ms", "--json")
-	wantKeys(t, r, "status decidedAt expiresAt transactionId txHash reason next")
+	wantKeys(t, r, "status decidedAt expiresAt transactionId txHash reason next terms")
 	if v := r.object(t); v["status"] != "pending" || v["next"] != "wait" || v["decidedAt"] != nil {
 		t.Errorf("got %s", r.out)
 	}
@@ -151,7 +151,7 @@ func TestFetchWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testPolicy, route("GET /dear", 150*payment.Cent), route("GET /other", 120*payment.Cent))
 	r := w.want(3, "fetch", w.url+"/dear", "--wait", "50ms", "--json")
-	wantKeys(t, r, "status approval_id reason code reasons")
+	wantKeys(t, r, "status approval_id reason code reasons amount_usd fee_usd cost_usd")
 	if v := r.object(t); v["status"] != "approval_timeout" {
 		t.Errorf("got %s", r.out)
 	}
@@ -175,7 +175,7 @@ func TestFetchWaits(t *testing.T) {
 	go func() { defer close(done); rule("deny") }()
 	r = w.want(4, "fetch", w.url+"/other", "--wait", "20s", "--json")
 	<-done
-	wantKeys(t, r, "status approval_id reason code reasons")
+	wantKeys(t, r, "status approval_id reason code reasons amount_usd fee_usd cost_usd")
 	if v := r.object(t); v["status"] != "denied" || !strings.Contains(v["reason"].(string), "not now") {
 		t.Errorf("got %s", r.out)
 	}
@@ -185,7 +185,7 @@ func TestFetchDenied(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testPolicy, route("GET /dear", 250*payment.Cent), route("GET /cent", payment.Cent), route("GET /dollar", payment.Dollar))
 	r := w.want(4, "fetch", w.url+"/dear", "--json")
-	wantKeys(t, r, "status reason transaction_id code reasons")
+	wantKeys(t, r, "status reason transaction_id code reasons amount_usd fee_usd cost_usd")
 	if v := r.object(t); v["status"] != "denied" {
 		t.Errorf("got %s", r.out)
 	}
@@ -215,7 +215,7 @@ func TestFetchInDoubtAndPaid(t *testing.T) {
 		canopytest.Route{Pattern: "GET /noreceipt", Price: payment.Cent, Faults: canopytest.Plan{canopytest.Always(canopytest.NoReceipt())}},
 	)
 	r := w.want(5, "fetch", w.url+"/dropped", "--json")
-	wantKeys(t, r, "status error code transaction_id amount_usd safe_after")
+	wantKeys(t, r, "status error code transaction_id amount_usd safe_after fee_usd cost_usd")
 	if v := r.object(t); v["status"] != "error" || v["code"] != "in_doubt" || v["amount_usd"] != json.Number("0.01") {
 		t.Errorf("got %s", r.out)
 	}

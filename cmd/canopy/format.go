@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -56,17 +57,34 @@ func amount(t payment.Terms) string {
 	return fmt.Sprintf("%s (%s)", usd, t.Asset)
 }
 
-// payees lists the recipients, one a line where there are several.
+// payees lists t's recipients, with what each gets where there are several.
 func payees(t payment.Terms) string {
-	lines := make([]string, len(t.Recipients))
+	to := make([]canopy.Payee, len(t.Recipients))
 	for i, r := range t.Recipients {
-		lines[i] = r.Address.String()
-		if len(t.Recipients) > 1 {
-			usd, _ := t.Asset.Value(r.Amount)
-			lines[i] += " gets " + usd.String()
+		to[i].Address = r.Address
+		to[i].Amount, _ = t.Asset.Value(r.Amount)
+	}
+	return recipients(to)
+}
+
+// recipients lists to, with what each gets where there are several.
+func recipients(to []canopy.Payee) string {
+	all := make([]string, len(to))
+	for i, p := range to {
+		all[i] = p.Address.String()
+		if len(to) > 1 {
+			all[i] += " gets " + p.Amount.String()
 		}
 	}
-	return strings.Join(lines, ", ")
+	return strings.Join(all, ", ")
+}
+
+// withFee is a price, and the bound of the fee that comes to it.
+func withFee(amount, fee canopy.USD) string {
+	if fee == 0 {
+		return amount.String()
+	}
+	return fmt.Sprintf("%s and a fee of at most %s", amount, fee)
 }
 
 // oneOf is the first that is not empty.

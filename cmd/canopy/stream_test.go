@@ -126,17 +126,17 @@ func TestPreview(t *testing.T) {
 	to := canopytest.Address("friend").String()
 	w := newWorld(t, strings.Replace(testPolicy, `"host:localhost"`, `"address:`+to+`"`, 1))
 	r := w.want(0, "preview", to, "0.10", "--json")
-	wantKeys(t, r, "status txHash transactionId costUsd dryRun")
+	wantKeys(t, r, "status txHash transactionId costUsd dryRun amountUsd feeUsd")
 	if v := r.object(t); v["status"] != "allowed" || v["costUsd"] != json.Number("0.10") || v["dryRun"] != true || v["txHash"] != nil || v["transactionId"] != nil {
 		t.Errorf("got %s", r.out)
 	}
 	r = w.want(3, "preview", to, "$1.50", "--chain", "base-sepolia", "--json")
-	wantKeys(t, r, "status approvalId reason dryRun code reasons")
+	wantKeys(t, r, "status approvalId reason dryRun code reasons amountUsd feeUsd costUsd")
 	if v := r.object(t); v["status"] != "pending_approval" || v["approvalId"] != nil || v["reason"] != "Amount $1.50 exceeds approval threshold of $1" {
 		t.Errorf("got %s", r.out)
 	}
 	r = w.want(4, "preview", to, "5", "--json")
-	wantKeys(t, r, "status reason dryRun code reasons")
+	wantKeys(t, r, "status reason dryRun code reasons amountUsd feeUsd costUsd")
 	contains(t, w.want(4, "preview", canopytest.Address("stranger").String(), "0.10").out, "denied", "because")
 	if len(w.entries()) != 0 {
 		t.Error("a preview left something in the ledger")

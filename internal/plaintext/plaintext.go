@@ -43,6 +43,22 @@ func Clean(s string, max int) string {
 	return b.String()
 }
 
+// Words is Clean, cut between words where it has to be cut, and then with an
+// ellipsis after the last one: a figure is shown whole or not at all. max is 10
+// at least.
+func Words(s string, max int) string {
+	const dots = "…"
+	out := Clean(s, max+1+utf8.UTFMax) // with whatever comes next, where something does
+	if len(out) <= max {
+		return out
+	}
+	i := strings.LastIndexByte(out[:max-len(dots)+1], ' ')
+	if i < 0 {
+		return Clean(s, max) // one word that is too long
+	}
+	return strings.TrimRight(out[:i], " ;:,") + dots
+}
+
 // isClean reports whether s is ASCII that Clean would leave alone.
 func isClean(s string, max int) bool {
 	if len(s) > max {

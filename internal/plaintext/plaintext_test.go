@@ -41,6 +41,33 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// What is too long is cut between words, and no figure is cut.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": "", "short": "short", "exactly twenty bytes": "exactly twenty bytes",
+		"exactly twenty bytes.":      "exactly twenty…",
+		"it needs $1234567.654321":   "it needs…",
+		"it needs, $1234567.65":      "it needs…",
+		"it needs 12345678…":         "it needs 12345678…",
+		"twenty bytes then it 🙂":     "twenty bytes then…",
+		"abcdefghijklmnopqrstuvwxyz": "abcdefghijklmnopqrst",
+		"a\u202eb\x1b and $1":        "ab and $1",
+		"spaces   are   not   words": "spaces are not words",
+	} {
+		if got := plaintext.Words(in, 20); got != want || len(got) > 20 {
+			t.Errorf("Words(%q) = %q, want %q", in, got, want)
+		}
+	}
+	for n := 10; n < 60; n++ {
+		const text = "Spend cap exceeded: $8.00 + $5.00 > $10 / 24h"
+		got, cut := strings.CutSuffix(plaintext.Words(text, n), "…")
+		if len(got) > n || cut != (n < len(text)) || cut && strings.ContainsRune("0123456789.", rune(text[len(got)])) {
+			t.Errorf("in %d bytes: %q", n, got)
+		}
+	}
+}
+
 func TestCode(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

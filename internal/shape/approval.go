@@ -16,6 +16,7 @@ type Approval struct {
 	Reason        *string    `json:"reason"`
 	Next          string     `json:"next"`
 	SafeAfter     *Time      `json:"safeAfter,omitempty"` // with next in_doubt
+	Terms         *Terms     `json:"terms,omitempty"`     // that were put to a person
 }
 
 // What to do next about an approval.
@@ -35,6 +36,10 @@ func ApprovalOf(a ledger.Approval, e ledger.Entry, blocked bool) Approval {
 	out := Approval{
 		Status: a.Status.String(), DecidedAt: at(a.DecidedAt), ExpiresAt: at(a.ExpiresAt), TransactionID: a.Payment,
 		Reason: said(approvalReason(a), maxText), Next: Next(a, e, blocked),
+	}
+	if a.Terms.Rail != "" {
+		terms := termsOf(a.Terms, a.TermsHash)
+		out.Terms = &terms
 	}
 	if e.State.Paid() {
 		out.TxHash = orNull(e.Receipt.TxHash)

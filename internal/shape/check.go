@@ -24,6 +24,23 @@ type Check struct {
 	// Where it is not allowed.
 	Code    string   `json:"code,omitempty"`
 	Reasons []Reason `json:"reasons,omitempty"`
+
+	FeeUSD     *payment.USD `json:"feeUsd"` // the bound
+	CostUSD    *payment.USD `json:"costUsd"`
+	Recipients []Payee      `json:"recipients"` // all of them, the primary one first
+	Others     []Other      `json:"others"`     // the seller's other offers
+}
+
+// Other is an offer that was not chosen.
+type Other struct {
+	Rail      string       `json:"rail"`
+	ChainID   *uint64      `json:"chainId"`
+	Network   *string      `json:"network"`
+	AmountUSD *payment.USD `json:"amountUsd"`
+	FeeUSD    *payment.USD `json:"feeUsd"`
+	CostUSD   *payment.USD `json:"costUsd"`
+	Status    string       `json:"status"`
+	Reason    string       `json:"reason"` // why it was not chosen
 }
 
 // Recipient is who would be paid.
@@ -39,14 +56,21 @@ func CheckOf(c canopy.Check) Check {
 	if c.Status != canopy.Allowed {
 		out.Code, out.Reasons = c.Code, reasonsOf(c.Reasons)
 	}
+	out.Recipients, out.Others = make([]Payee, len(c.Recipients)), make([]Other, len(c.Others))
+	for i, o := range c.Others {
+		out.Others[i] = otherOf(o)
+	}
 	if c.Rail == "" {
 		if c.Status == canopy.Allowed {
-			out.AmountUSD = new(payment.USD)
+			out.AmountUSD, out.FeeUSD, out.CostUSD = new(payment.USD), new(payment.USD), new(payment.USD)
 		}
 		return out
 	}
-	total, _ := c.Amount.Add(c.Fee)
-	out.Rail, out.AmountUSD, out.Scheme = &c.Rail, &total, orNull(c.Scheme)
+	out.AmountUSD, out.FeeUSD, out.CostUSD = counted(c.Amount), &c.Fee, counted(c.Cost())
+	for i, p := range c.Recipients {
+		out.Recipients[i] = Payee{p.Address, counted(p.Amount)}
+	}
+	out.Rail, out.Scheme = &c.Rail, orNull(c.Scheme)
 	if n, ok := c.Chain.Number(); ok {
 		out.ChainID = &n
 	}
@@ -56,4 +80,15 @@ func CheckOf(c canopy.Check) Check {
 		out.Recipient = &Recipient{Address: c.Recipient}
 	}
 	return out
+}
+
+func otherOf(a canopy.Alternative) Other {
+	o := Other{
+		Rail: a.Rail, Network: orNull(a.Chain.Name()), AmountUSD: counted(a.Amount), FeeUSD: &a.Fee, CostUSD: counted(a.Cost()),
+		Status: a.Status.String(), Reason: plaintext.Words(a.Reason, maxText),
+	}
+	if n, ok := a.Chain.Number(); ok {
+		o.ChainID = &n
+	}
+	return o
 }

@@ -19,6 +19,8 @@ type Failure struct {
 	TransactionID payment.ID   `json:"transactionId,omitempty"`
 	AmountUSD     *payment.USD `json:"amountUsd,omitempty"`
 	SafeAfter     *Time        `json:"safeAfter,omitempty"`
+	FeeUSD        *payment.USD `json:"feeUsd,omitempty"` // the bound
+	CostUSD       *payment.USD `json:"costUsd,omitempty"`
 }
 
 // Error is the shape of err.
@@ -36,16 +38,16 @@ func failureOf(err error) Failure {
 	var flight *canopy.InFlightError
 	switch {
 	case errors.As(err, &doubt):
-		c := cost(doubt.Result)
-		f.Code, f.TransactionID, f.AmountUSD, f.SafeAfter = CodeInDoubt, doubt.Result.PaymentID, &c, after(doubt.SafeAfter)
+		f.of(doubt.Result, CodeInDoubt)
+		f.SafeAfter = after(doubt.SafeAfter)
 	case errors.As(err, &paid):
-		c := cost(paid.Result)
-		f.Code, f.TransactionID, f.AmountUSD, f.SafeAfter = CodePaid, paid.Result.PaymentID, &c, after(paid.SafeAfter)
+		f.of(paid.Result, CodePaid)
+		f.SafeAfter = after(paid.SafeAfter)
 		if paid.Delivered {
 			f.Code = CodeDelivered
 		}
 	case errors.As(err, &flight):
-		f.Code, f.TransactionID = CodeInFlight, flight.Result.PaymentID
+		f.of(flight.Result, CodeInFlight)
 	case errors.Is(err, canopy.ErrKeyConflict):
 		f.Code = CodeKeyConflict
 	case errors.Is(err, canopy.ErrBodyNotReplayable):
@@ -58,4 +60,10 @@ func failureOf(err error) Failure {
 		f.Code = CodeReadOnly
 	}
 	return f
+}
+
+// of says which payment f is about.
+func (f *Failure) of(r canopy.Result, code string) {
+	f.Code, f.TransactionID = code, r.PaymentID
+	f.AmountUSD, f.FeeUSD, f.CostUSD = money(r)
 }

@@ -24,6 +24,9 @@ type Response struct {
 	TransactionID payment.ID   `json:"transaction_id,omitempty"`
 	CostUSD       *payment.USD `json:"cost_usd,omitempty"`
 	PaymentState  string       `json:"payment_state,omitempty"` // claimed, settled or in_doubt
+	AmountUSD     *payment.USD `json:"amount_usd,omitempty"`
+	FeeUSD        *payment.USD `json:"fee_usd,omitempty"`   // the bound
+	SpentUSD      *payment.USD `json:"spent_usd,omitempty"` // what counts in the caps
 }
 
 // FetchResponse reads resp, at most MaxBody of it, and closes it. Where the
@@ -49,8 +52,8 @@ func FetchSaved(resp *http.Response, n int64) Response {
 
 func (r *Response) payment(resp *http.Response) {
 	if p, ok := canopy.PaymentOf(resp); ok {
-		c := cost(p)
-		r.TransactionID, r.CostUSD, r.PaymentState = p.PaymentID, &c, p.State.String()
+		r.TransactionID, r.PaymentState, r.SpentUSD = p.PaymentID, p.State.String(), &p.Spent
+		r.AmountUSD, r.FeeUSD, r.CostUSD = money(p)
 	}
 }
 
@@ -73,12 +76,14 @@ type FetchPending struct {
 	ApprovalID          payment.ApprovalID `json:"approval_id"`
 	TransactionID       payment.ID         `json:"transaction_id"`
 	RecipientName       string             `json:"recipient_name"`
-	AmountUSD           payment.USD        `json:"amount_usd"`
+	AmountUSD           *payment.USD       `json:"amount_usd"`
 	ExpiresAt           *Time              `json:"expires_at"`
 	ChatApprovalEnabled bool               `json:"chat_approval_enabled"`
 	Message             string             `json:"message"`
 	Code                string             `json:"code"` // of the reason that the message tells
 	Reasons             []FetchReason      `json:"reasons"`
+	FeeUSD              *payment.USD       `json:"fee_usd"` // the bound
+	CostUSD             *payment.USD       `json:"cost_usd"`
 }
 
 // FetchEnded is canopy_fetch's result where it waited for a person and got no
@@ -89,6 +94,9 @@ type FetchEnded struct {
 	Reason     string             `json:"reason"`
 	Code       string             `json:"code"`
 	Reasons    []FetchReason      `json:"reasons"`
+	AmountUSD  *payment.USD       `json:"amount_usd,omitempty"`
+	FeeUSD     *payment.USD       `json:"fee_usd,omitempty"`
+	CostUSD    *payment.USD       `json:"cost_usd,omitempty"`
 }
 
 // FetchDenied is canopy_fetch's result where the policy said no.
@@ -99,6 +107,10 @@ type FetchDenied struct {
 
 	Code    string        `json:"code"`
 	Reasons []FetchReason `json:"reasons"`
+
+	AmountUSD *payment.USD `json:"amount_usd,omitempty"` // and the next two: not where no terms were judged
+	FeeUSD    *payment.USD `json:"fee_usd,omitempty"`
+	CostUSD   *payment.USD `json:"cost_usd,omitempty"`
 }
 
 // FetchFailure is canopy_fetch's result where there is no answer and no
@@ -110,6 +122,8 @@ type FetchFailure struct {
 	TransactionID payment.ID   `json:"transaction_id,omitempty"`
 	AmountUSD     *payment.USD `json:"amount_usd,omitempty"`
 	SafeAfter     *Time        `json:"safe_after,omitempty"`
+	FeeUSD        *payment.USD `json:"fee_usd,omitempty"`
+	CostUSD       *payment.USD `json:"cost_usd,omitempty"`
 }
 
 // FetchCall is what the shape of a failure depends on.
@@ -134,11 +148,12 @@ func FetchError(err error, c FetchCall) any {
 
 func (c FetchCall) pending(r canopy.Result) any {
 	if c.Waited {
-		return FetchEnded{"approval_timeout", r.ApprovalID, "Nobody has decided yet: the approval stays pending. " + r.Reason, r.Code, fetchReasons(r.Reasons)}
+		return ended("approval_timeout", "Nobody has decided yet: the approval stays pending. "+r.Reason, r)
 	}
+	amount, fee, cost := money(r)
 	return FetchPending{
 		Status: canopy.PendingApproval.String(), ApprovalID: r.ApprovalID, TransactionID: r.PaymentID,
-		RecipientName: c.Host, AmountUSD: cost(r), ExpiresAt: at(r.ExpiresAt),
+		RecipientName: c.Host, AmountUSD: amount, FeeUSD: fee, CostUSD: cost, ExpiresAt: at(r.ExpiresAt),
 		ChatApprovalEnabled: c.Chat, Message: c.message(r),
 		Code: r.Code, Reasons: fetchReasons(r.Reasons),
 	}
@@ -153,14 +168,20 @@ func (c FetchCall) message(r canopy.Result) string {
 
 func (c FetchCall) denied(err *canopy.DeniedError) any {
 	r := err.Result
-	reasons := fetchReasons(r.Reasons)
 	switch {
 	case r.State == ledger.Rejected && r.ApprovalID != "":
-		return FetchEnded{"denied", r.ApprovalID, r.Reason, r.Code, reasons}
+		return ended("denied", r.Reason, r)
 	case r.State == ledger.ApprovalExpired && r.ApprovalID != "":
-		return FetchEnded{"expired", r.ApprovalID, r.Reason, r.Code, reasons}
+		return ended("expired", r.Reason, r)
 	}
-	return FetchDenied{canopy.Denied.String(), reason(err), orNull(r.PaymentID), r.Code, reasons}
+	amount, fee, cost := money(r)
+	return FetchDenied{canopy.Denied.String(), reason(err), orNull(r.PaymentID), r.Code, fetchReasons(r.Reasons), amount, fee, cost}
+}
+
+// ended is the shape of r, which a person was waited for in vain.
+func ended(status, why string, r canopy.Result) FetchEnded {
+	amount, fee, cost := money(r)
+	return FetchEnded{status, r.ApprovalID, why, r.Code, fetchReasons(r.Reasons), amount, fee, cost}
 }
 
 // reason is the denial, and what lies behind it where that tells more.

@@ -28,12 +28,13 @@ type Terms struct {
 	Memo        *string         `json:"memo"` // of a direct transfer, where it has one
 	BodySHA256  *payment.Hash   `json:"bodySha256"`
 	Hash        payment.Hash    `json:"hash"`
+	CostUSD     *payment.USD    `json:"costUsd"`
 }
 
 func termsOf(t payment.Terms, hash payment.Hash) Terms {
 	out := Terms{
 		Rail: t.Rail, Scheme: t.Scheme, Token: t.Asset.Address, Symbol: t.Asset.Symbol,
-		FeeUSD: t.FeeBound, AmountUnits: t.Amount, Recipients: make([]Payee, len(t.Recipients)), Hash: hash,
+		FeeUSD: t.FeeBound, AmountUnits: t.Amount, Recipients: make([]Payee, len(t.Recipients)), Hash: hash, CostUSD: counted(t.Cost()),
 	}
 	if n, ok := t.Asset.Chain.Number(); ok {
 		out.ChainID = &n

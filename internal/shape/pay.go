@@ -13,6 +13,10 @@ type PayAllowed struct {
 	TransactionID *payment.ID `json:"transactionId"` // null in a dry run
 	CostUSD       payment.USD `json:"costUsd"`
 	DryRun        bool        `json:"dryRun,omitempty"`
+
+	AmountUSD *payment.USD `json:"amountUsd"`
+	FeeUSD    *payment.USD `json:"feeUsd"`             // the bound
+	SpentUSD  *payment.USD `json:"spentUsd,omitempty"` // what counts in the caps; not in a dry run
 }
 
 // PayPending is theirs where a person has to be asked.
@@ -23,6 +27,10 @@ type PayPending struct {
 	DryRun     bool                `json:"dryRun,omitempty"`
 	Code       string              `json:"code"`
 	Reasons    []Reason            `json:"reasons"`
+
+	AmountUSD *payment.USD `json:"amountUsd,omitempty"`
+	FeeUSD    *payment.USD `json:"feeUsd,omitempty"`
+	CostUSD   *payment.USD `json:"costUsd,omitempty"`
 }
 
 // PayDenied is theirs where the policy says no.
@@ -32,15 +40,24 @@ type PayDenied struct {
 	DryRun  bool     `json:"dryRun,omitempty"`
 	Code    string   `json:"code"`
 	Reasons []Reason `json:"reasons"`
+
+	AmountUSD *payment.USD `json:"amountUsd,omitempty"` // and the next two: not where no terms were judged
+	FeeUSD    *payment.USD `json:"feeUsd,omitempty"`
+	CostUSD   *payment.USD `json:"costUsd,omitempty"`
 }
 
 // Pay is the shape of the result of a direct transfer, or of its dry run.
 func Pay(r canopy.Result) any {
+	amount, fee, cost := money(r)
 	switch r.Status {
 	case canopy.Allowed:
-		return PayAllowed{r.Status.String(), orNull(r.TxHash), orNull(r.PaymentID), cost(r), r.DryRun}
+		out := PayAllowed{r.Status.String(), orNull(r.TxHash), orNull(r.PaymentID), r.Cost(), r.DryRun, &r.Amount, &r.Fee, nil}
+		if !r.DryRun {
+			out.SpentUSD = &r.Spent
+		}
+		return out
 	case canopy.PendingApproval:
-		return PayPending{r.Status.String(), orNull(r.ApprovalID), r.Reason, r.DryRun, r.Code, reasonsOf(r.Reasons)}
+		return PayPending{r.Status.String(), orNull(r.ApprovalID), r.Reason, r.DryRun, r.Code, reasonsOf(r.Reasons), amount, fee, cost}
 	}
-	return PayDenied{canopy.Denied.String(), r.Reason, r.DryRun, r.Code, reasonsOf(r.Reasons)}
+	return PayDenied{canopy.Denied.String(), r.Reason, r.DryRun, r.Code, reasonsOf(r.Reasons), amount, fee, cost}
 }

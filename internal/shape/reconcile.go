@@ -27,6 +27,10 @@ type Changed struct {
 	State         string      `json:"state"`
 	CostUSD       payment.USD `json:"costUsd"`
 	TxHash        *string     `json:"txHash"`
+
+	AmountUSD *payment.USD `json:"amountUsd"`
+	FeeUSD    *payment.USD `json:"feeUsd"`   // the bound
+	SpentUSD  payment.USD  `json:"spentUsd"` // what counts in the caps
 }
 
 // ForeignUse is a use of our key that the ledger does not know.
@@ -47,7 +51,7 @@ func ReconciliationOf(r canopy.Reconciliation) Reconciliation {
 		Changed: make([]Changed, len(r.Changed)), Foreign: make([]ForeignUse, len(r.Foreign)), Problems: make([]string, len(r.Problems)),
 	}
 	for i, p := range r.Changed {
-		out.Changed[i] = Changed{p.PaymentID, p.State.String(), cost(p), said(p.TxHash, 100)}
+		out.Changed[i] = Changed{p.PaymentID, p.State.String(), p.Cost(), said(p.TxHash, 100), &p.Amount, &p.Fee, p.Spent}
 	}
 	for i, s := range r.Foreign {
 		out.Foreign[i] = ForeignUse{Token: s.Slot.Token, From: s.Slot.From, TxHash: s.TxHash, Block: s.Block, At: at(s.Time)}

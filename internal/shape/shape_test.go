@@ -23,7 +23,7 @@ var (
 	noon   = time.Date(2026, 5, 8, 18, 0, 0, 0, time.UTC)
 	result = canopy.Result{
 		Status: canopy.Allowed, State: ledger.Claimed, PaymentID: "01J9ZC3V5Y8Q2T4W6X8Z0A1B2C", ApprovalID: "appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D",
-		Amount: 10 * payment.Cent, TxHash: "0xab", Reason: "Amount $7.50 exceeds approval threshold of $5", ExpiresAt: noon,
+		Amount: 10 * payment.Cent, Fee: 2 * payment.Cent, Spent: 11 * payment.Cent, TxHash: "0xab", Reason: "Amount $7.50 exceeds approval threshold of $5", ExpiresAt: noon,
 		Code: "approval_threshold", Reasons: []canopy.Reason{
 			{Status: payment.PendingApproval, Code: "approval_threshold", Text: "Amount $7.50 exceeds approval threshold of $5", Cost: 750 * payment.Cent, Limit: 5 * payment.Dollar},
 			{Status: payment.Denied, Code: "count_exceeded", Text: "full\x1b", Rule: "9 payments / 1h", Scope: "agent:a", MaxCount: 9, Until: noon},
@@ -35,10 +35,16 @@ var (
 const (
 	camel = `,"code":"approval_threshold","reasons":[` +
 		`{"status":"pending_approval","code":"approval_threshold","text":"Amount $7.50 exceeds approval threshold of $5","costUsd":7.50,"limitUsd":5.00},` +
-		`{"status":"denied","code":"count_exceeded","text":"full","rule":"9 payments / 1h","scope":"agent:a","count":0,"maxCount":9,"until":"2026-05-08T18:00:00Z"}]}`
+		`{"status":"denied","code":"count_exceeded","text":"full","rule":"9 payments / 1h","scope":"agent:a","count":0,"maxCount":9,"until":"2026-05-08T18:00:00Z"}]`
 	snake = `,"code":"approval_threshold","reasons":[` +
 		`{"status":"pending_approval","code":"approval_threshold","text":"Amount $7.50 exceeds approval threshold of $5","cost_usd":7.50,"limit_usd":5.00},` +
-		`{"status":"denied","code":"count_exceeded","text":"full","rule":"9 payments / 1h","scope":"agent:a","count":0,"max_count":9,"until":"2026-05-08T18:00:00Z"}]}`
+		`{"status":"denied","code":"count_exceeded","text":"full","rule":"9 payments / 1h","scope":"agent:a","count":0,"max_count":9,"until":"2026-05-08T18:00:00Z"}]`
+
+	// What it comes to.
+	money      = `,"amountUsd":0.10,"feeUsd":0.02,"costUsd":0.12}`
+	snakeMoney = `,"amount_usd":0.10,"fee_usd":0.02,"cost_usd":0.12}`
+	fees       = `,"feeUsd":0.02,"costUsd":0.12}`
+	snakeFees  = `,"fee_usd":0.02,"cost_usd":0.12}`
 )
 
 func is(t *testing.T, v any, want string) {
@@ -59,10 +65,10 @@ func TestReference(t *testing.T) {
 	dry.DryRun, dry.PaymentID, dry.ApprovalID, dry.TxHash = true, "", "", ""
 	pending, denied := result, result
 	pending.Status, denied.Status = canopy.PendingApproval, canopy.Denied
-	is(t, shape.Pay(result), `{"status":"allowed","txHash":"0xab","transactionId":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","costUsd":0.10}`)
-	is(t, shape.Pay(pending), `{"status":"pending_approval","approvalId":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","reason":"Amount $7.50 exceeds approval threshold of $5"`+camel)
-	is(t, shape.Pay(denied), `{"status":"denied","reason":"Amount $7.50 exceeds approval threshold of $5"`+camel)
-	is(t, shape.Pay(dry), `{"status":"allowed","txHash":null,"transactionId":null,"costUsd":0.10,"dryRun":true}`)
+	is(t, shape.Pay(result), `{"status":"allowed","txHash":"0xab","transactionId":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","costUsd":0.12,"amountUsd":0.10,"feeUsd":0.02,"spentUsd":0.11}`)
+	is(t, shape.Pay(pending), `{"status":"pending_approval","approvalId":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","reason":"Amount $7.50 exceeds approval threshold of $5"`+camel+money)
+	is(t, shape.Pay(denied), `{"status":"denied","reason":"Amount $7.50 exceeds approval threshold of $5"`+camel+money)
+	is(t, shape.Pay(dry), `{"status":"allowed","txHash":null,"transactionId":null,"costUsd":0.12,"dryRun":true,"amountUsd":0.10,"feeUsd":0.02}`)
 
 	a := canopy.Approval{ID: result.ApprovalID, Payment: result.PaymentID, ExpiresAt: noon, Reason: "why"}
 	is(t, shape.ApprovalOf(a, ledger.Entry{State: ledger.PendingApproval}, false),
@@ -105,37 +111,42 @@ func TestFetchErrors(t *testing.T) {
 		call shape.FetchCall
 		want string
 	}{
-		{&canopy.PendingError{Result: pending}, shape.FetchCall{Host: "feed.example", Chat: true}, `{"status":"pending_approval","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","recipient_name":"feed.example","amount_usd":7.50,"expires_at":"2026-05-08T18:00:00Z","chat_approval_enabled":true,"message":"Payment requires approval. Once the user confirms, call canopy_approve with this approval_id, then re-call canopy_fetch with the same URL."` + snake},
-		{&canopy.PendingError{Result: pending}, call, `{"status":"pending_approval","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","recipient_name":"feed.example","amount_usd":7.50,"expires_at":"2026-05-08T18:00:00Z","chat_approval_enabled":false,"message":"Payment requires approval: Amount $7.50 exceeds approval threshold of $5. A person approves it with: canopy approvals approve appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D. After that, the same fetch again pays."` + snake},
-		{&canopy.PendingError{Result: pending}, shape.FetchCall{Waited: true}, `{"status":"approval_timeout","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","reason":"Nobody has decided yet: the approval stays pending. Amount $7.50 exceeds approval threshold of $5"` + snake},
-		{&canopy.DeniedError{Result: rejected}, call, `{"status":"denied","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","reason":"A person denied it"` + snake},
-		{&canopy.DeniedError{Result: lapsed}, call, `{"status":"expired","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","reason":"Nobody approved it in time"` + snake},
-		{&canopy.DeniedError{Result: denied}, call, `{"status":"denied","reason":"no","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C"` + snake},
-		{&canopy.DeniedError{Result: fresh, Err: errors.New("why\x1b[1m not")}, call, `{"status":"denied","reason":"no: why[1m not","transaction_id":null` + snake},
-		{&canopy.InDoubtError{Result: result, Phase: canopy.SentUnknown, SafeAfter: noon}, call, `{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.10 is in doubt (sent_unknown)","code":"in_doubt","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amount_usd":0.10,"safe_after":"2026-05-08T18:00:00Z"}`},
-		{fmt.Errorf("wrapped: %w", &canopy.PaidError{Result: result, SafeAfter: noon}), call, `{"status":"error","error":"wrapped: canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.10 was made and not delivered","code":"paid_not_delivered","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amount_usd":0.10,"safe_after":"2026-05-08T18:00:00Z"}`},
-		{&canopy.PaidError{Result: result, SafeAfter: noon, Delivered: true}, call, `{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.10 was made and delivered before","code":"already_delivered","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amount_usd":0.10,"safe_after":"2026-05-08T18:00:00Z"}`},
-		{&canopy.InFlightError{Result: result}, call, `{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C with the same key is in flight","code":"in_flight","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C"}`},
+		{&canopy.PendingError{Result: pending}, shape.FetchCall{Host: "feed.example", Chat: true}, `{"status":"pending_approval","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","recipient_name":"feed.example","amount_usd":7.50,"expires_at":"2026-05-08T18:00:00Z","chat_approval_enabled":true,"message":"Payment requires approval. Once the user confirms, call canopy_approve with this approval_id, then re-call canopy_fetch with the same URL."` + snake + `,"fee_usd":0.02,"cost_usd":7.52}`},
+		{&canopy.PendingError{Result: pending}, call, `{"status":"pending_approval","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","recipient_name":"feed.example","amount_usd":7.50,"expires_at":"2026-05-08T18:00:00Z","chat_approval_enabled":false,"message":"Payment requires approval: Amount $7.50 exceeds approval threshold of $5. A person approves it with: canopy approvals approve appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D. After that, the same fetch again pays."` + snake + `,"fee_usd":0.02,"cost_usd":7.52}`},
+		{&canopy.PendingError{Result: pending}, shape.FetchCall{Waited: true}, `{"status":"approval_timeout","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","reason":"Nobody has decided yet: the approval stays pending. Amount $7.50 exceeds approval threshold of $5"` + snake + `,"amount_usd":7.50,"fee_usd":0.02,"cost_usd":7.52}`},
+		{&canopy.DeniedError{Result: rejected}, call, `{"status":"denied","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","reason":"A person denied it"` + snake + snakeMoney},
+		{&canopy.DeniedError{Result: lapsed}, call, `{"status":"expired","approval_id":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2D","reason":"Nobody approved it in time"` + snake + snakeMoney},
+		{&canopy.DeniedError{Result: denied}, call, `{"status":"denied","reason":"no","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C"` + snake + snakeMoney},
+		{&canopy.DeniedError{Result: fresh, Err: errors.New("why\x1b[1m not")}, call, `{"status":"denied","reason":"no: why[1m not","transaction_id":null` + snake + snakeMoney},
+		{&canopy.InDoubtError{Result: result, Phase: canopy.SentUnknown, SafeAfter: noon}, call, `{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.12 ($0.10 and a fee of at most $0.02) is in doubt (sent_unknown)","code":"in_doubt","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amount_usd":0.10,"safe_after":"2026-05-08T18:00:00Z"` + snakeFees},
+		{fmt.Errorf("wrapped: %w", &canopy.PaidError{Result: result, SafeAfter: noon}), call, `{"status":"error","error":"wrapped: canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.12 ($0.10 and a fee of at most $0.02) was made and not delivered","code":"paid_not_delivered","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amount_usd":0.10,"safe_after":"2026-05-08T18:00:00Z"` + snakeFees},
+		{&canopy.PaidError{Result: result, SafeAfter: noon, Delivered: true}, call, `{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.12 ($0.10 and a fee of at most $0.02) was made and delivered before","code":"already_delivered","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amount_usd":0.10,"safe_after":"2026-05-08T18:00:00Z"` + snakeFees},
+		{&canopy.InFlightError{Result: result}, call, `{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C with the same key is in flight","code":"in_flight","transaction_id":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C"` + snakeMoney},
 		{errors.New("no route to host"), call, `{"status":"error","error":"no route to host"}`},
 	} {
 		is(t, shape.FetchError(tt.err, tt.call), tt.want)
 	}
 	is(t, shape.Error(&canopy.InDoubtError{Result: result, Phase: canopy.SentUnknown, SafeAfter: noon}),
-		`{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.10 is in doubt (sent_unknown)","code":"in_doubt","transactionId":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amountUsd":0.10,"safeAfter":"2026-05-08T18:00:00Z"}`)
+		`{"status":"error","error":"canopy: payment 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C of $0.12 ($0.10 and a fee of at most $0.02) is in doubt (sent_unknown)","code":"in_doubt","transactionId":"01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","amountUsd":0.10,"safeAfter":"2026-05-08T18:00:00Z"`+fees)
 }
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	is(t, shape.CheckOf(canopy.Check{Status: canopy.Allowed}),
-		`{"status":"allowed","rail":null,"chainId":null,"amountUsd":0.00,"recipient":null,"resourceUrl":null,"scheme":null,"network":null,"realm":null,"cached":false}`)
+		`{"status":"allowed","rail":null,"chainId":null,"amountUsd":0.00,"recipient":null,"resourceUrl":null,"scheme":null,"network":null,"realm":null,"cached":false,"feeUsd":0.00,"costUsd":0.00,"recipients":[],"others":[]}`)
 	is(t, shape.CheckOf(canopy.Check{Reason: "none of the seller's offers can be paid"}),
-		`{"status":"denied","rail":null,"chainId":null,"amountUsd":null,"recipient":null,"resourceUrl":null,"scheme":null,"network":null,"realm":null,"cached":false,"reason":"none of the seller's offers can be paid"}`)
+		`{"status":"denied","rail":null,"chainId":null,"amountUsd":null,"recipient":null,"resourceUrl":null,"scheme":null,"network":null,"realm":null,"cached":false,"reason":"none of the seller's offers can be paid","feeUsd":null,"costUsd":null,"recipients":[],"others":[]}`)
 	is(t, shape.CheckOf(canopy.Check{Status: canopy.PendingApproval, Reason: "why", Code: result.Code, Reasons: result.Reasons}),
-		`{"status":"pending_approval","rail":null,"chainId":null,"amountUsd":null,"recipient":null,"resourceUrl":null,"scheme":null,"network":null,"realm":null,"cached":false,"reason":"why"`+camel)
+		`{"status":"pending_approval","rail":null,"chainId":null,"amountUsd":null,"recipient":null,"resourceUrl":null,"scheme":null,"network":null,"realm":null,"cached":false,"reason":"why"`+camel+`,"feeUsd":null,"costUsd":null,"recipients":[],"others":[]}`)
 	is(t, shape.CheckOf(canopy.Check{
 		Status: canopy.Allowed, Rail: "x402", Scheme: "exact", Chain: payment.Base, Network: "eip155:8453", Amount: 10 * payment.Cent,
-		Recipient: payment.Address{1}, ResourceURL: "https://feed.example/depth/btc-usd", Cached: true,
-	}), `{"status":"allowed","rail":"x402","chainId":8453,"amountUsd":0.10,"recipient":{"address":"0x0100000000000000000000000000000000000000","slug":null,"name":null},"resourceUrl":"https://feed.example/depth/btc-usd","scheme":"exact","network":"base","realm":null,"cached":true}`)
+		Fee: 3 * payment.Cent, Recipient: payment.Address{1}, ResourceURL: "https://feed.example/depth/btc-usd", Cached: true,
+		Recipients: []canopy.Payee{{Address: payment.Address{1}, Amount: 9 * payment.Cent}, {Address: payment.Address{2}, Amount: payment.Cent}},
+		Others:     []canopy.Alternative{{Rail: "mpp", Chain: payment.Tempo, Amount: payment.Dollar, Fee: payment.Cent, Reason: "it costs\nmore"}, {Rail: "x402", Chain: payment.Base, Amount: payment.MaxUSD}},
+	}), `{"status":"allowed","rail":"x402","chainId":8453,"amountUsd":0.10,"recipient":{"address":"0x0100000000000000000000000000000000000000","slug":null,"name":null},"resourceUrl":"https://feed.example/depth/btc-usd","scheme":"exact","network":"base","realm":null,"cached":true,"feeUsd":0.03,"costUsd":0.13,`+
+		`"recipients":[{"address":"0x0100000000000000000000000000000000000000","amountUsd":0.09},{"address":"0x0200000000000000000000000000000000000000","amountUsd":0.01}],`+
+		`"others":[{"rail":"mpp","chainId":4217,"network":"tempo","amountUsd":1.00,"feeUsd":0.01,"costUsd":1.01,"status":"denied","reason":"it costs more"},`+
+		`{"rail":"x402","chainId":8453,"network":"base","amountUsd":null,"feeUsd":0.00,"costUsd":null,"status":"denied","reason":""}]}`)
 }
 
 func TestBody(t *testing.T) {

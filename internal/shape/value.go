@@ -53,8 +53,19 @@ func orNull[T comparable](v T) *T {
 // said is what a stranger said, fit to be shown, or null.
 func said(s string, max int) *string { return orNull(plaintext.Clean(s, max)) }
 
-// cost is amount and fee bound.
-func cost(r canopy.Result) payment.USD {
-	c, _ := r.Amount.Add(r.Fee)
-	return c
+// money is what r comes to: amount, fee bound and cost, each null where no
+// terms were judged.
+func money(r canopy.Result) (amount, fee, cost *payment.USD) {
+	if len(r.Recipients) == 0 && r.Amount == 0 {
+		return nil, nil, nil
+	}
+	return counted(r.Amount), &r.Fee, counted(r.Cost())
+}
+
+// counted is u, or null where it is more than can be counted.
+func counted(u payment.USD) *payment.USD {
+	if u == payment.MaxUSD {
+		return nil
+	}
+	return &u
 }
