@@ -31,6 +31,7 @@ type memoryTx struct {
 	approvals map[payment.ApprovalID]*Approval
 	asked     []payment.ApprovalID
 	pending   map[string]map[payment.ApprovalID]*Approval
+	approvers map[string]*Approver // by FoldApprover
 
 	deliveries map[string]map[payment.ApprovalID]*delivery // by channel
 
@@ -71,6 +72,7 @@ func (t *memoryTx) init() {
 	t.gas = map[account]map[*row]struct{}{}
 	t.approvals = map[payment.ApprovalID]*Approval{}
 	t.pending = map[string]map[payment.ApprovalID]*Approval{}
+	t.approvers = map[string]*Approver{}
 	t.deliveries = map[string]map[payment.ApprovalID]*delivery{}
 	t.counters = map[CounterKey]*Counter{}
 	t.open.kind = inOpen

@@ -123,6 +123,10 @@ type ApprovalTx interface {
 
 	// PutApproval stores a new approval or replaces the one of its ID.
 	PutApproval(a *Approval) error
+
+	// Approver is the person of that name, revoked or not, or ErrNotFound.
+	// Index: the folded name.
+	Approver(name string) (*Approver, error)
 }
 
 // CountTx is what caps are checked by: running counters, and the entries that

@@ -66,6 +66,8 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"ApprovalRace", testApprovalRace},
 		{"ApprovalBlocked", testApprovalBlocked},
 		{"ApprovalCost", testApprovalCost},
+		{"Approvers", testApprovers},
+		{"ApproverRace", testApproverRace},
 		{"Deliveries", testDeliveries},
 		{"DeliveryRace", testDeliveryRace},
 		{"KeyBack", testKeyBack},

@@ -67,6 +67,7 @@ func TestPlans(t *testing.T) {
 	tx.GasUsers("", payment.Address{}, s.clock.Now())
 	tx.SlotEver("") // both looks
 	tx.claimable("", s.clock.Now(), 1)
+	tx.Approver("")
 	if s.w.failed != nil {
 		t.Fatal(s.w.failed)
 	}

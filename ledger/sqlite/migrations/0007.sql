@@ -12,3 +12,13 @@ CREATE TABLE deliveries (
   failure     TEXT    NOT NULL,           -- of the last one
   PRIMARY KEY (channel, approval)
 ) STRICT, WITHOUT ROWID;
+
+-- approvers are the people who may rule, each with the hash of a credential.
+CREATE TABLE approvers (
+  folded      TEXT    PRIMARY KEY,        -- the name in small letters
+  name        TEXT    NOT NULL,
+  secret      BLOB    NOT NULL,           -- zeros where revoked
+  created     INTEGER NOT NULL,
+  rotated     INTEGER NOT NULL,           -- 0 for never
+  revoked     INTEGER NOT NULL            -- 0 for who may rule
+) STRICT, WITHOUT ROWID;
