@@ -37,6 +37,7 @@ var importRules = map[string][]string{
 	"ledger/sqlite":     {"payment", "policy", "ledger"},
 	"ledger/postgres":   {"payment", "policy", "ledger"},
 	"ledger/ledgertest": {"payment", "policy", "ledger"},
+	"ledger/whatif":     {"payment", "policy", "ledger"},
 	"canopytest":        {"payment", "policy", "ledger"},
 	"answer":            {},
 }
