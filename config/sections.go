@@ -278,6 +278,17 @@ func (f *File) isTempo(chain payment.ChainID) bool {
 		slices.ContainsFunc(f.Chains, func(c Chain) bool { return c.ID == chain && c.Tempo })
 }
 
+// Payable are the tokens that can be paid with on chain, by symbol and address:
+// on a Tempo network all that are known, elsewhere those that take
+// authorizations.
+func (f *File) Payable(chain payment.ChainID) []payment.Asset {
+	on := f.Assets.On(chain)
+	if f.isTempo(chain) {
+		return on
+	}
+	return slices.DeleteFunc(on, func(a payment.Asset) bool { return a.NoAuthorization })
+}
+
 func address(t *table, key string) payment.Address {
 	s := t.text(key)
 	if s == "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -51,31 +52,26 @@ func (a *app) configCheckCommand() *cobra.Command {
 		Long: `Check reads the configuration as every command does, opens nothing and contacts
 nobody, except with --reach the nodes of [[chain]]. It tells all problems at
 once, what is unsafe, and which keys have no effect in this version. It exits 2
-where there is a problem.`,
+where there is a problem, and 1 where all that is wrong is that a chain is not
+reached, or that a node serves another one.`,
 		Example: `  canopy config check
   canopy config check --config /etc/canopy/canopy.toml --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			out := checked{Config: config.Find(a.config), Problems: []problem{}, Warnings: []string{}, Notes: []string{}, Agents: []string{}}
 			f, err := config.Load(a.config)
+			out.add(err)
 			if err == nil {
 				a.lookAt(f, &out)
-				if reach {
-					a.lookOut(c.Context(), f, &out)
-				}
 			}
-			var bad *config.Error
-			switch {
-			case errors.As(err, &bad):
-				for _, p := range bad.Problems {
-					out.Problems = append(out.Problems, problem{p.Line, p.Key, p.Text})
-				}
-			case err != nil:
-				out.Problems = append(out.Problems, problem{Text: err.Error()})
-			}
-			out.OK = len(out.Problems) == 0
-			if !out.OK {
+			if len(out.Problems) > 0 {
 				a.code = codeUsage
+			}
+			if err == nil && reach {
+				a.lookOut(c.Context(), f, &out)
+			}
+			if out.OK = len(out.Problems) == 0; !out.OK && a.code == codeDone {
+				a.code = codeFailed
 			}
 			if a.json {
 				return a.printJSON(out)
@@ -91,18 +87,55 @@ where there is a problem.`,
 	return c
 }
 
-// lookOut asks the chains.
+// add takes over what the configuration says of itself.
+func (out *checked) add(err error) {
+	var bad *config.Error
+	switch {
+	case errors.As(err, &bad):
+		for _, p := range bad.Problems {
+			out.Problems = append(out.Problems, problem{p.Line, p.Key, p.Text})
+		}
+	case err != nil:
+		out.Problems = append(out.Problems, problem{Text: strings.TrimPrefix(err.Error(), "config: ")})
+	}
+}
+
+// lookOut asks the chains, and each node by itself: one that is wrong stands out
+// also where enough others answer.
 func (a *app) lookOut(ctx context.Context, f *config.File, out *checked) {
 	chains, err := f.ConnectChains()
 	if err != nil {
-		out.Problems = append(out.Problems, problem{Text: err.Error()})
+		if len(out.Problems) == 0 { // a variable that is not set here
+			out.add(err)
+		}
+		return
+	}
+	nodes, err := f.ConnectNodes()
+	if err != nil {
+		out.add(err)
 		return
 	}
 	account, _ := f.Account() // told above
-	out.Chains = a.reach(ctx, chains, f.Assets, account)
+	out.Chains = a.reach(ctx, chains, f, account)
+	failed, told := map[string]string{}, map[string]bool{}
 	for _, c := range out.Chains {
 		if !c.OK {
-			out.Warnings = append(out.Warnings, "chain "+c.Name+": not reached: "+c.Error)
+			failed[c.Name] = c.Error
+		}
+	}
+	for _, u := range a.reachNodes(ctx, nodes) {
+		name, text := u.ID().Name(), "not reached: "+show(u.err.Error(), 400)
+		if failed[name] == "" && !u.wrong() { // enough others answer
+			out.Warnings = append(out.Warnings, u.Key+": "+text)
+			continue
+		}
+		told[name] = true
+		out.Problems = append(out.Problems, problem{f.Line(u.Key), u.Key, text})
+	}
+	for i, c := range f.Chains { // each node answers, and together they do not
+		name, key := c.ID.Name(), fmt.Sprintf("chain[%d]", i)
+		if failed[name] != "" && !told[name] {
+			out.Problems = append(out.Problems, problem{f.Line(key), key, "not reached: " + failed[name]})
 		}
 	}
 }
@@ -125,6 +158,7 @@ func (a *app) lookAt(f *config.File, out *checked) {
 		}
 	}
 	asked := false
+	a.lookAround(f, out)
 	for i, c := range f.Chains {
 		asked = asked || len(c.RPC)+len(c.RPCEnv) > 0
 		if len(c.RPC)+len(c.RPCEnv) == 1 {
@@ -148,7 +182,7 @@ func (a *app) lookAt(f *config.File, out *checked) {
 	account, err := f.Account()
 	switch {
 	case err != nil && errors.Is(err, fs.ErrNotExist):
-		out.Problems = append(out.Problems, problem{Key: "treasury.keystore", Text: "there is no " + t.Keystore})
+		out.Problems = append(out.Problems, problem{f.Line("treasury.keystore"), "treasury.keystore", "there is no " + t.Keystore})
 	case err != nil:
 		out.Warnings = append(out.Warnings, err.Error())
 	case t.KeyEnv == "" && t.Keystore == "":
@@ -164,7 +198,31 @@ func (a *app) lookAt(f *config.File, out *checked) {
 	}
 }
 
-// sharedHost is a host that two nodes of c are at, or nothing.
+// lookAround looks at the environment variables of [[chain]], and at what is
+// made of them.
+func (a *app) lookAround(f *config.File, out *checked) {
+	unset := false
+	look := func(key, name string) {
+		if os.Getenv(name) == "" {
+			unset = true
+			out.Warnings = append(out.Warnings, key+": environment variable "+name+" is not set here, and without it nothing opens")
+		}
+	}
+	for i, c := range f.Chains {
+		for j, name := range c.RPCEnv {
+			look(fmt.Sprintf("chain[%d].rpc_env[%d]", i, j), name)
+		}
+		if c.FacilitatorHeadersEnv != "" {
+			look(fmt.Sprintf("chain[%d].facilitator_headers_env", i), c.FacilitatorHeadersEnv)
+		}
+	}
+	if !unset {
+		out.add(f.Check())
+	}
+}
+
+// sharedHost is a host that two nodes of c are on, or nothing. All names of this
+// machine are one.
 func sharedHost(c config.Chain) string {
 	urls := slices.Clone(c.RPC)
 	for _, name := range c.RPCEnv {
@@ -180,6 +238,9 @@ func sharedHost(c config.Chain) string {
 		if h, err := host.Normalize(name); err == nil {
 			name = h.Name
 		}
+		if local(name) {
+			name = "this machine"
+		}
 		if seen[name] {
 			return name
 		}
@@ -188,13 +249,23 @@ func sharedHost(c config.Chain) string {
 	return ""
 }
 
-func (a *app) printChecked(out checked) {
-	a.fields("configuration", out.Config, "account", deref(out.Address), "ledger", out.Ledger, "policy", out.Policy)
-	for _, agent := range out.Agents {
-		a.printf("agent          %s\n", show(agent, 100))
+// local reports whether a host's name is one of this machine.
+func local(name string) bool {
+	a, err := netip.ParseAddr(name)
+	if err == nil {
+		return a.IsLoopback() || a.IsUnspecified()
 	}
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+func (a *app) printChecked(out checked) {
+	pairs := []string{"configuration", out.Config, "account", deref(out.Address), "ledger", out.Ledger, "policy", out.Policy}
+	for _, agent := range out.Agents {
+		pairs = append(pairs, "agent", show(agent, 100))
+	}
+	a.fields(append(pairs, chainFields(out.Chains)...)...)
 	for _, p := range out.Problems {
-		a.printf("problem: %s: %s\n", show(p.Key, 100), show(p.Text, 500))
+		a.printf("problem: %s: %s\n", place(out.Config, p), show(p.Text, 500))
 	}
 	for _, w := range out.Warnings {
 		a.printf("warning: %s\n", show(w, 500))
@@ -202,8 +273,12 @@ func (a *app) printChecked(out checked) {
 	for _, n := range out.Notes {
 		a.printf("note: %s\n", show(n, 500))
 	}
-	a.printChains(out.Chains)
-	if out.OK {
+	switch {
+	case out.OK:
 		a.printf("It is right.\n")
+	case a.code == codeFailed:
+		a.printf("The file is right, and not all that it names is reached.\n")
+	default:
+		a.printf("It is not right: %s.\n", count(int64(len(out.Problems)), "problem"))
 	}
 }

@@ -31,7 +31,7 @@ nobody else.`,
 			if err == nil {
 				cannot, err = client.CannotPay(c.Context())
 			}
-			chains := a.reach(c.Context(), client.Chains, f.Assets, p.Account)
+			chains := a.reach(c.Context(), client.Chains, f, p.Account)
 			if a.json {
 				if err != nil {
 					a.code = codeFailed
@@ -47,12 +47,11 @@ nobody else.`,
 			if p.Account == (canopy.Address{}) {
 				account = "none: [treasury] names no key, so nothing can be paid"
 			}
-			a.fields(
-				"agent", p.Agent+" ("+p.AgentID+")", "status", p.Status, "frozen", p.Frozen,
+			a.fields(append([]string{
+				"agent", p.Agent + " (" + p.AgentID + ")", "status", p.Status, "frozen", p.Frozen,
 				"org", p.Org, "account", account, "latency", p.Latency.String(),
-			)
+			}, chainFields(chains)...)...)
 			a.cannotPay(cannot)
-			a.printChains(chains)
 			return nil
 		},
 	}

@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/chain"
+	"github.com/canopy-go/canopy/config"
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/payment"
 )
@@ -15,17 +19,50 @@ import (
 const reachTime = 10 * time.Second
 
 // reach asks every chain how it stands, and what the account holds there.
-func (a *app) reach(ctx context.Context, chains []canopy.Chain, assets payment.Assets, account payment.Address) []shape.ChainState {
+func (a *app) reach(ctx context.Context, chains []canopy.Chain, f *config.File, account payment.Address) []shape.ChainState {
 	out := make([]shape.ChainState, len(chains))
-	for i, c := range chains {
-		bounded, cancel := context.WithTimeout(ctx, reachTime)
-		out[i] = a.reachOne(bounded, c, assets, account)
-		cancel()
+	each(ctx, len(chains), func(ctx context.Context, i int) { out[i] = a.reachOne(ctx, chains[i], f, account) })
+	return out
+}
+
+// each does something about n chains at once, within reachTime.
+func each(ctx context.Context, n int, f func(ctx context.Context, i int)) {
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(ctx, i) })
+	}
+	all.Wait()
+}
+
+// unreached is a node that does not answer, or not as one of its chain.
+type unreached struct {
+	config.Node
+	err error
+}
+
+// wrong reports whether it answers, and for another chain.
+func (u unreached) wrong() bool { return errors.Is(u.err, chain.ErrWrongChain) }
+
+// reachNodes asks every node by itself, and returns those that failed.
+func (a *app) reachNodes(ctx context.Context, nodes []config.Node) []unreached {
+	errs := make([]error, len(nodes))
+	each(ctx, len(nodes), func(ctx context.Context, i int) {
+		if k, ok := nodes[i].Chain.(canopy.Timekeeper); ok {
+			_, errs[i] = k.Latest(ctx)
+		}
+	})
+	var out []unreached
+	for i, err := range errs {
+		if err != nil {
+			out = append(out, unreached{nodes[i], err})
+		}
 	}
 	return out
 }
 
-func (a *app) reachOne(ctx context.Context, c canopy.Chain, assets payment.Assets, account payment.Address) shape.ChainState {
+func (a *app) reachOne(ctx context.Context, c canopy.Chain, f *config.File, account payment.Address) shape.ChainState {
 	out := shape.ChainState{Name: c.ID().Name(), Nodes: 1}
 	if n, ok := c.ID().Number(); ok {
 		out.ChainID = n
@@ -49,25 +86,46 @@ func (a *app) reachOne(ctx context.Context, c canopy.Chain, assets payment.Asset
 		}
 		out.Finalized = shape.BlockOf(b)
 	}
-	for _, asset := range assets.On(c.ID()) {
-		if account.IsZero() || asset.NoAuthorization {
-			continue
-		}
-		held, err := c.Balance(ctx, asset, account)
-		if err != nil {
-			return failed(err)
-		}
-		usd, _ := asset.Value(held)
-		out.Balances = append(out.Balances, shape.Held{Symbol: asset.Symbol, Token: asset.Address, USD: usd})
+	balances, err := held(ctx, c, f, account)
+	if err != nil {
+		return failed(err)
 	}
+	out.Balances = balances
 	out.OK = true
 	return out
 }
 
-// printChains tells people how the chains stand.
-func (a *app) printChains(chains []shape.ChainState) {
+// held is what account has of each token that it can pay with on c. A token
+// that is not there, as on a network of one's own, is left out where another is.
+func held(ctx context.Context, c canopy.Chain, f *config.File, account payment.Address) ([]shape.Held, error) {
+	if account.IsZero() {
+		return nil, nil
+	}
+	var out []shape.Held
+	var absent error
+	for _, asset := range f.Payable(c.ID()) {
+		units, err := c.Balance(ctx, asset, account)
+		switch {
+		case errors.Is(err, chain.ErrAnswer):
+			absent = err
+			continue
+		case err != nil:
+			return nil, err
+		}
+		usd, _ := asset.Value(units)
+		out = append(out, shape.Held{Symbol: asset.Symbol, Token: asset.Address, USD: usd})
+	}
+	if len(out) == 0 {
+		return nil, absent
+	}
+	return out, nil
+}
+
+// chainFields tells people how the chains stand, as pairs for fields.
+func chainFields(chains []shape.ChainState) []string {
+	var out []string
 	for _, c := range chains {
-		words := []string{fmt.Sprintf("%d node(s) agree", c.Nodes)}
+		words := []string{fmt.Sprintf("%d nodes agree", c.Nodes)}
 		if c.Nodes == 1 {
 			words[0] = "one node, whose word releases money (assumed)"
 		}
@@ -77,13 +135,18 @@ func (a *app) printChains(chains []shape.ChainState) {
 		if c.Finalized != nil {
 			words = append(words, "final up to "+short(time.Since(c.Finalized.At.Time).Round(time.Second))+" ago")
 		}
+		var holds []string
 		for _, h := range c.Balances {
-			words = append(words, fmt.Sprintf("holds %s of %s", h.USD, h.Symbol))
+			holds = append(holds, fmt.Sprintf("%s of %s", h.USD, h.Symbol))
+		}
+		if len(holds) > 0 {
+			words = append(words, "holds "+strings.Join(holds, ", "))
 		}
 		text := strings.Join(words, "; ")
 		if c.Error != "" {
 			text = "NOT REACHED: " + c.Error
 		}
-		a.printf("%-12s %s\n", show(c.Name, 40), text)
+		out = append(out, show(c.Name, 40), text)
 	}
+	return out
 }

@@ -71,7 +71,7 @@ func TestConfigCheckError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, strings.Replace(testPolicy, `["host:127.0.0.1", "host:localhost"]`, "[]", 1))
 	r := w.want(2, "config", "check")
-	contains(t, r.out, "problem: policy.", "allows_nothing", "counts as spent")
+	contains(t, r.out, "problem: "+w.config+":13: policy.", "allows_nothing", "counts as spent", "It is not right: 1 problem.")
 	if strings.Contains(r.out, "It is right") {
 		t.Errorf("got %s", r.out)
 	}
