@@ -30,7 +30,7 @@ func (a *app) ruleCommand(approve bool) *cobra.Command {
 It is recorded with the name of who made it, who is never the agent itself.`,
 		Example:           example,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeApprovals,
+		ValidArgsFunction: a.completeApprovals(false),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := a.store()
 			if err != nil {

@@ -19,7 +19,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 		Short:             "Show one approval with the terms that would be paid",
 		Example:           "  canopy approvals show appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeApprovals,
+		ValidArgsFunction: a.completeApprovals(true),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, s, err := a.fileAndStore()
 			if err != nil {

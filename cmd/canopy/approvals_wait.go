@@ -19,7 +19,7 @@ func (a *app) approvalsWaitCommand() *cobra.Command {
 nothing. It exits 0 for approved, 4 for denied or expired, 3 where it still waits.`,
 		Example:           "  canopy approvals wait appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --timeout 5m",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeApprovals,
+		ValidArgsFunction: a.completeApprovals(false),
 		RunE: func(c *cobra.Command, args []string) error {
 			f, s, err := a.fileAndStore()
 			if err != nil {

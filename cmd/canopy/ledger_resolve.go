@@ -40,8 +40,9 @@ never that of the agent.`,
 		Example: `  canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --settled 0x9b1c4e0d7f2a6b8c3d5e9f0a1b2c4d6e8f7a5b3c1d0e2f4a6b8c9d7e5f3a1b0c --reason "seen on the explorer"
   canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --reason "nonce is unused, finalized"
   canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --despite-claim --reason "no such tx, nonce is unused, finalized"`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return a.resolve(c, args[0], r) },
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completePayments(ledger.InDoubt, ledger.NeedsOperator, ledger.Claimed),
+		RunE:              func(c *cobra.Command, args []string) error { return a.resolve(c, args[0], r) },
 	}
 	c.Flags().StringVar(&r.settled, "settled", "", "the transaction `TX` moved the money")
 	c.Flags().BoolVar(&r.unused, "unused", false, "it never moved and cannot move any more")

@@ -19,7 +19,8 @@ func (a *app) ledgerShowCommand() *cobra.Command {
 		Short: "Tell one payment: why, what was signed, what the seller said, what comes next",
 		Example: `  canopy ledger show 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C
   canopy ledger show appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --json`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completePayments(),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := a.store()
 			if err != nil {

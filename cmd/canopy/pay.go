@@ -18,9 +18,9 @@ type transferFlags struct{ chain, key, purpose, memo string }
 // chainNames are the chains that have a token to pay with and a name.
 var chainNames = []string{payment.Base.Name(), payment.BaseSepolia.Name(), payment.Tempo.Name(), payment.TempoTest.Name()}
 
-func chainVar(c *cobra.Command, to *string) {
+func (a *app) chainVar(c *cobra.Command, to *string) {
 	c.Flags().StringVar(to, "chain", "base", "`CHAIN` to pay on, by name or as eip155:8453")
-	c.RegisterFlagCompletionFunc("chain", cobra.FixedCompletions(chainNames, cobra.ShellCompDirectiveNoFileComp))
+	c.RegisterFlagCompletionFunc("chain", a.completeChains)
 }
 
 // transferOf reads a transfer from the command line.
@@ -86,7 +86,7 @@ person is asked first, the same command pays once it is approved.`,
 			return nil
 		},
 	}
-	chainVar(c, &f.chain)
+	a.chainVar(c, &f.chain)
 	c.Flags().StringVar(&f.key, "key", "", "`KEY` that makes repeated calls one payment")
 	c.Flags().StringVar(&f.purpose, "purpose", "", "`TEXT`: what it is for, for people")
 	memoVar(c, &f.memo)

@@ -46,6 +46,6 @@ Nothing is signed, reserved or recorded, and no password is needed.`,
 			return nil
 		},
 	}
-	chainVar(c, &chain)
+	a.chainVar(c, &chain)
 	return c
 }
