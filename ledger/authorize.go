@@ -83,7 +83,7 @@ func (s *reserving) authorize(approved *Entry, before time.Time) (*Entry, error)
 	if err := s.replace(e); err != nil {
 		return nil, err
 	}
-	if err := s.tx.Update(e, s.env.Scratch.record(e, from, s.now, time.Time{})); err != nil {
+	if err := s.tx.Update(e, s.env.Scratch.record(e, from, s.now, nil)); err != nil {
 		return nil, err
 	}
 	if err := s.tx.PutApproval(&used); err != nil {

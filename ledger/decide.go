@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,14 +56,63 @@ func DecideTx(tx Tx, d Decision, env Env) (*Approval, error) {
 	case !d.TermsHash.IsZero() && d.TermsHash != a.TermsHash, a.Terms.Hash() != a.TermsHash, e.TermsHash != a.TermsHash, e.Agent != a.Agent:
 		return a, ErrTermsChanged
 	}
-	ruled := *a
-	ruled.Status, ruled.DecidedAt, ruled.By, ruled.Via, ruled.Comment = ApprovalRefused, now, d.By, d.Via, d.Comment
-	ruled.Version++
-	n := *e
-	n.State = Rejected
-	if d.Approve {
+	if d.By, err = d.voter(tx, a); err != nil {
+		return a, err
+	}
+	if d.Approve && slices.ContainsFunc(a.Votes, func(v Vote) bool { return strings.EqualFold(v.By, d.By) }) {
+		return a, ErrVoted
+	}
+	ruled, err := d.vote(tx, e, a, now)
+	if err != nil {
+		return nil, err
+	}
+	seen.At = latest(seen.At, now)
+	return ruled, tx.SetSeen(seen)
+}
+
+// voter is the name of who makes d, or why nobody who may.
+func (d *Decision) voter(tx Tx, a *Approval) (string, error) {
+	switch {
+	case len(a.Approvers) > 0 && d.Way == InChat:
+		return "", ErrChatDisabled
+	case len(a.Approvers) > 0 && !a.Names(d.By):
+		return "", fmt.Errorf("%w: it names %s", ErrNotNamed, strings.Join(a.Approvers, ", "))
+	case len(a.Approvers) > 0 || d.Credential != "":
+		return named(tx, d.By, d.Credential)
+	case d.Way == Remote:
+		return "", ErrNoApprovers
+	case d.Way == InChat && !a.Chat:
+		return "", ErrChatDisabled
+	}
+	return d.By, nil
+}
+
+// named is the approver's name as it was added, where credential is theirs now.
+func named(tx Tx, name, credential string) (string, error) {
+	who, err := tx.Approver(name)
+	if errors.Is(err, ErrNotFound) {
+		who, err = &Approver{}, nil
+	}
+	if err == nil && !who.Holds(credential) {
+		err = ErrCredential
+	}
+	return who.Name, err
+}
+
+// vote records the answer d to what waits, and what follows from it.
+func (d *Decision) vote(tx Tx, e *Entry, a *Approval, now time.Time) (*Approval, error) {
+	ruled, n := *a, *e
+	ruled.Votes = append(slices.Clip(ruled.Votes), Vote{By: d.By, Via: d.Via, Approve: d.Approve, At: now, Comment: d.Comment})
+	switch {
+	case !d.Approve:
+		ruled.Status, n.State = ApprovalRefused, Rejected
+	case ruled.Yes() >= ruled.Quorum:
 		ruled.Status, n.State = ApprovalGranted, Approved
 	}
+	if ruled.Status != ApprovalPending {
+		ruled.DecidedAt, ruled.By, ruled.Via, ruled.Comment = now, d.By, d.Via, d.Comment
+	}
+	ruled.Version++
 	n.Version++
 	r := newRecord(128)
 	r.text("approval", string(a.ID))
@@ -72,11 +123,7 @@ func DecideTx(tx Tx, d Decision, env Env) (*Approval, error) {
 	if err := tx.Update(&n, newEvent(&n, e.State, ByPerson, now, r.done())); err != nil {
 		return nil, err
 	}
-	if err := tx.PutApproval(&ruled); err != nil {
-		return nil, err
-	}
-	seen.At = latest(seen.At, now)
-	return &ruled, tx.SetSeen(seen)
+	return &ruled, tx.PutApproval(&ruled)
 }
 
 // isAgent reports whether by is the agent, under its name or its public id.
@@ -99,5 +146,6 @@ func (a Approval) at(now time.Time) Approval {
 func ApprovalAt(a *Approval, now time.Time) Approval {
 	c := a.at(now)
 	c.Terms.Recipients = append([]payment.Recipient(nil), a.Terms.Recipients...)
+	c.Approvers, c.Votes = slices.Clone(a.Approvers), slices.Clone(a.Votes)
 	return c
 }

@@ -32,16 +32,16 @@ func newEvent(e *Entry, from State, by Actor, at time.Time, data []byte) *Event 
 }
 
 // record is newEvent by the client, which keeps all of e: what the first event
-// of a payment keeps, and the one that authorizes it. expires is when the
-// approval that is asked for does, or zero. It writes what is hashed and what is
-// kept in one piece, and is good until the next.
-func (s *Scratch) record(e *Entry, from State, at, expires time.Time) *Event {
+// of a payment keeps, and the one that authorizes it. asked is the approval that
+// is asked for, or nil. It writes what is hashed and what is kept in one piece,
+// and is good until the next.
+func (s *Scratch) record(e *Entry, from State, at time.Time, asked *Approval) *Event {
 	ev := &s.event
 	*ev = Event{Payment: e.ID, Seq: e.Version, At: at, From: from, To: e.State, By: ByClient, Prev: e.Head}
 	b := ev.begin(s.bytes[:0], 0)
 	start := len(b)
 	r := record{append(b, '{')}
-	r.entry(e, expires)
+	r.entry(e, asked)
 	b = r.done()
 	binary.BigEndian.PutUint32(b[start-4:], uint32(len(b)-start))
 	end := len(b)

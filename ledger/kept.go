@@ -11,13 +11,17 @@ import (
 type eventData struct {
 	Agent       string       `json:"agent"`
 	Approval    string       `json:"approval"`
+	Approvers   []string     `json:"approvers"`
 	Challenge   string       `json:"challenge"`
+	Chat        bool         `json:"chat"`
 	Cost        int64        `json:"cost"`
 	Expires     int64        `json:"expires"`
 	Fingerprint payment.Hash `json:"fingerprint"`
 	Host        string       `json:"host"`
+	Override    bool         `json:"override"`
 	Owner       string       `json:"owner"`
 	Policy      payment.Hash `json:"policy"`
+	Quorum      int          `json:"quorum"`
 	Rest        payment.Hash `json:"rest"`
 	Shared      bool         `json:"shared"`
 	Slot        string       `json:"slot"`
@@ -68,6 +72,8 @@ func (d *eventData) field(key string, p *plainData) bool {
 		return p.text(&d.Agent)
 	case "approval":
 		return p.text(&d.Approval)
+	case "approvers":
+		return p.texts(&d.Approvers)
 	case "assumed":
 		return p.flag(&d.Assumed)
 	case "by":
@@ -88,6 +94,8 @@ func (d *eventData) field(key string, p *plainData) bool {
 		return p.units(&d.CarryTip)
 	case "challenge":
 		return p.text(&d.Challenge)
+	case "chat":
+		return p.flag(&d.Chat)
 	case "comment":
 		return p.text(&d.Comment)
 	case "cost":
@@ -109,10 +117,14 @@ func (d *eventData) field(key string, p *plainData) bool {
 		return p.whole(&d.HTTP)
 	case "note":
 		return p.text(&d.Note)
+	case "override":
+		return p.flag(&d.Override)
 	case "owner":
 		return p.text(&d.Owner)
 	case "policy":
 		return p.hash(&d.Policy)
+	case "quorum":
+		return p.whole(&d.Quorum)
 	case "rest":
 		return p.hash(&d.Rest)
 	case "sent":
@@ -190,6 +202,27 @@ func (p *plainData) text(to *string) bool {
 	}
 	*to, p.rest = p.rest[:i], p.rest[i:]
 	return p.skip(`"`)
+}
+
+// texts reads a list of at least one.
+func (p *plainData) texts(to *[]string) bool {
+	*to = nil
+	if !p.skip("[") {
+		return false
+	}
+	for {
+		var s string
+		if !p.text(&s) {
+			return false
+		}
+		*to = append(*to, s)
+		if p.skip("]") {
+			return true
+		}
+		if !p.skip(",") {
+			return false
+		}
+	}
 }
 
 func (p *plainData) hash(to *payment.Hash) bool {

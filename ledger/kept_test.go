@@ -27,7 +27,7 @@ func everyRecord() map[string][]byte {
 		Carries: []payment.Carry{{Nonce: 3, GasLimit: 21000, MaxFee: 1 << 60, MaxTip: 1, DataFee: most}},
 	}
 	first := record{[]byte("{")}
-	first.entry(e, at)
+	first.entry(e, &Approval{Approvers: []string{"ana", "Ben_2.x"}, Quorum: 2, Chat: true, Override: true, ExpiresAt: at})
 	fee := payment.USD(0)
 	whole := Change{
 		Assumed: true, Receipt: &payment.Receipt{TxHash: "0xab", Code: "ok"}, Fee: &fee, Delivered: true, HTTP: 200, Note: "a note",
@@ -73,7 +73,8 @@ var oddities = []string{
 	`{"terms":""}`, `{"terms":"` + strings.Repeat("A", 64) + `"}`, `{"terms":"` + strings.Repeat("g", 64) + `"}`, `{"terms":"` + strings.Repeat("a", 65) + `"}`,
 	`{"shared":true}`, `{"shared":True}`, `{"shared":truer}`, `{"shared":1}`, `{"watched":true,"watched":false}`, `{"watched":fals}`,
 	`{"agent":"\""}`, `{"agent":"a\\"}`, `{"agent":"\u0000"}`, `{"agent":"é"}`, "{\"agent\":\"\xff\"}", "{\"agent\":\"\x01\"}", "{\"agent\":\"\x7f\"}", `{"agent":"a}`, `{"agent":1}`,
-	`{"reasons":[]}`, `{"reasons":["a"]}`, `{"reasons":["a",]}`, `{"reasons":["a","b"}`, `{"reasons":["a"` + strings.Repeat(`,"a"`, 99) + `]}`, `{"reasons":[1]}`,
+	`{"approvers":[]}`, `{"approvers":["a"]}`, `{"approvers":["a","b"],"approvers":["c"]}`, `{"approvers":["a",]}`, `{"approvers":null}`, `{"approvers":["é"]}`, `{"approvers":"a"}`,
+	`{"quorum":2}`, `{"quorum":-1}`, `{"quorum":"2"}`, `{"chat":true}`, `{"override":false}`, `{"reasons":[]}`, `{"reasons":["a"]}`, `{"reasons":["a",]}`, `{"reasons":["a","b"}`, `{"reasons":["a"` + strings.Repeat(`,"a"`, 99) + `]}`, `{"reasons":[1]}`,
 	`{"who":{}}`, `{"who":null}`, `{"who":1.5}`, `{"who":x}`, `{"who":-}`, `{"":1}`, `{"agent":"a" "cost":1}`, `{"agent":"a";"cost":1}`,
 }
 

@@ -90,6 +90,20 @@ func (r *record) codes(key string, list []policy.Reason) {
 	}
 }
 
+func (r *record) texts(key string, list []string) {
+	sep := byte('[')
+	for i := range list {
+		if i == 0 {
+			r.name(key)
+		}
+		r.b = appendJSON(append(r.b, sep), list[i])
+		sep = ','
+	}
+	if len(list) > 0 {
+		r.b = append(r.b, ']')
+	}
+}
+
 func (r *record) done() []byte { return append(r.b, '}') }
 
 // plainByte tells the characters that JSON writes as they are.
@@ -120,22 +134,33 @@ func appendJSON(b []byte, s string) []byte {
 }
 
 // entry writes all of e that counting and proving need, but for what is in its
-// rest, of which it writes the hash. expires is when its approval does.
-func (r *record) entry(e *Entry, expires time.Time) {
+// rest, of which it writes the hash. asked is the approval that it asks for, or
+// nil.
+func (r *record) entry(e *Entry, asked *Approval) {
+	var none Approval
+	if asked == nil {
+		asked = &none
+	}
 	r.text("agent", e.Agent)
 	r.text("approval", string(e.ApprovalID))
+	r.texts("approvers", asked.Approvers)
 	if !e.Slot.IsZero() {
 		r.text("challenge", e.ChallengeID)
 	}
+	r.flag("chat", asked.Chat)
 	r.number("cost", int64(e.Cost))
-	r.instant("expires", expires)
+	r.instant("expires", asked.ExpiresAt)
 	r.hash("fingerprint", &e.Fingerprint)
 	r.units("gas", e.Gas)
 	r.text("host", e.Host)
+	r.flag("override", asked.Override)
 	if !e.Slot.IsZero() {
 		r.text("owner", e.Owner)
 	}
 	r.hash("policy", &e.Policy)
+	if len(asked.Approvers) > 0 {
+		r.number("quorum", int64(asked.Quorum))
+	}
 	r.codes("reasons", e.Reasons)
 	rest := e.rest()
 	r.hash("rest", &rest)

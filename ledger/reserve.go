@@ -275,6 +275,7 @@ func (s *reserving) ask() (*Entry, error) {
 	return s.insert(e, &Approval{
 		ID: e.ApprovalID, Payment: e.ID, Agent: e.Agent, Terms: e.Terms, TermsHash: e.TermsHash, Cost: e.Cost,
 		Reason: s.verdict.Reason(), Purpose: e.Purpose, CreatedAt: s.now, ExpiresAt: s.now.Add(ttl), Version: 1,
+		Quorum: 1,
 	})
 }
 
@@ -314,11 +315,7 @@ func (s *reserving) insert(e *Entry, a *Approval) (*Entry, error) {
 			return nil, err
 		}
 	}
-	var expires time.Time
-	if a != nil {
-		expires = a.ExpiresAt
-	}
-	if err := s.tx.Insert(e, s.env.Scratch.record(e, Proposed, s.now, expires)); err != nil {
+	if err := s.tx.Insert(e, s.env.Scratch.record(e, Proposed, s.now, a)); err != nil {
 		return nil, err
 	}
 	if a != nil {

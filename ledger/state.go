@@ -99,10 +99,11 @@ var moves = map[State]map[State][]Actor{
 }
 
 // Legal reports whether by may move a payment from one state to another.
-// Staying in a state, to record a fact, is legal for the live ones.
+// Staying in a state, to record a fact, is legal for the live ones, and in
+// PendingApproval to record one vote of several.
 func Legal(from, to State, by Actor) bool {
 	if from == to {
-		return from == Authorized || from == InDoubt || from == Claimed
+		return from == Authorized || from == InDoubt || from == Claimed || from == PendingApproval && by == ByPerson
 	}
 	for _, a := range moves[from][to] {
 		if a == by {

@@ -45,7 +45,9 @@ func replay(events []Event) (e replayed, err error) {
 		if !d.Rest.IsZero() {
 			e.rest = d.Rest
 		}
-		d.asked(&e.approval, ev)
+		if err := d.asked(&e.approval, ev); err != nil {
+			return e, err
+		}
 		if ev.To == Authorized && ev.From != Authorized {
 			e.AuthorizedAt = ev.At
 			e.Spent, e.longest = e.Cost, e.ValidBefore.Sub(ev.At)
@@ -68,33 +70,75 @@ func replay(events []Event) (e replayed, err error) {
 }
 
 // asked follows the approval of a payment, which outlives its events.
-func (d *eventData) asked(a *Approval, ev *Event) {
+func (d *eventData) asked(a *Approval, ev *Event) error {
 	switch ev.To {
 	case PendingApproval:
+		if ev.From == ev.To {
+			a.Votes = append(a.Votes, d.vote(ev))
+			if a.Yes() >= a.Quorum {
+				return fmt.Errorf("ledger: event %d of %s leaves pending what has its quorum", ev.Seq, ev.Payment)
+			}
+			if err := a.voted(ev); err != nil {
+				return err
+			}
+			break
+		}
 		*a = Approval{
 			ID: payment.ApprovalID(strings.Clone(d.Approval)), Payment: ev.Payment, Agent: strings.Clone(d.Agent), TermsHash: d.Terms, Cost: payment.USD(d.Cost),
 			CreatedAt: ev.At, ExpiresAt: micro(d.Expires),
+			Quorum: max(d.Quorum, 1), Chat: d.Chat, Override: d.Override,
+		}
+		for _, name := range d.Approvers {
+			a.Approvers = append(a.Approvers, strings.Clone(name))
 		}
 	case Approved, Rejected:
 		if ev.From == ev.To {
-			return // its key went to another
+			return nil // its key went to another
 		}
+		v := d.vote(ev)
+		a.Votes = append(a.Votes, v)
 		a.Status, a.DecidedAt = ApprovalGranted, ev.At
-		a.By, a.Via, a.Comment = strings.Clone(d.By), strings.Clone(d.Via), strings.Clone(d.Comment)
-		if ev.To == Rejected {
+		a.By, a.Via, a.Comment = v.By, v.Via, v.Comment
+		switch {
+		case ev.To == Rejected:
 			a.Status = ApprovalRefused
+		case a.Yes() < a.Quorum:
+			return fmt.Errorf("ledger: event %d of %s approves with %d of %d", ev.Seq, ev.Payment, a.Yes(), a.Quorum)
+		}
+		if err := a.voted(ev); err != nil {
+			return err
 		}
 	case ApprovalExpired:
 		a.Status = ApprovalLapsed
 	case Authorized:
 		if ev.From != Approved {
-			return
+			return nil
 		}
 		a.UsedAt = ev.At
 	default:
-		return
+		return nil
 	}
 	a.Version++
+	return nil
+}
+
+// voted refuses the last vote where nobody may cast it: the requester, somebody
+// who is not named, or who has said yes before.
+func (a *Approval) voted(ev *Event) error {
+	last := a.Votes[len(a.Votes)-1]
+	twice := slices.ContainsFunc(a.Votes[:len(a.Votes)-1], func(v Vote) bool { return last.Approve && strings.EqualFold(v.By, last.By) })
+	if twice || isAgent(last.By, a.Agent) || len(a.Approvers) > 0 && !a.Names(last.By) {
+		return fmt.Errorf("ledger: event %d of %s is a vote that %q may not cast", ev.Seq, ev.Payment, last.By)
+	}
+	return nil
+}
+
+// vote is the answer that ev records.
+func (d *eventData) vote(ev *Event) Vote {
+	return Vote{
+		By: strings.Clone(d.By), Via: strings.Clone(d.Via), Comment: strings.Clone(d.Comment),
+		At: ev.At, Approve: ev.To != Rejected,
+	}
 }
 
 func (d *eventData) describe(e *Entry) {
@@ -316,11 +360,17 @@ func unlike(want, a *Approval) string {
 		{"cost", a.Cost == want.Cost},
 		{"purpose", a.Purpose == want.Purpose},
 		{"status", a.Status == want.Status && a.Version == want.Version},
+		{"choice of approvers", a.Quorum == want.Quorum && a.Chat == want.Chat && a.Override == want.Override && slices.EqualFunc(a.Approvers, want.Approvers, func(x, y string) bool { return written(x) == y })},
+		{"vote", slices.EqualFunc(a.Votes, want.Votes, sameVote)},
 		{"creation", a.CreatedAt.Equal(want.CreatedAt)},
 		{"expiry", a.ExpiresAt.Equal(want.ExpiresAt)},
 		{"decision", a.DecidedAt.Equal(want.DecidedAt) && written(a.By) == want.By && written(a.Via) == want.Via && written(a.Comment) == want.Comment},
 		{"use", a.UsedAt.Equal(want.UsedAt)},
 	})
+}
+
+func sameVote(a, want Vote) bool {
+	return written(a.By) == want.By && written(a.Via) == want.Via && written(a.Comment) == want.Comment && a.Approve == want.Approve && a.At.Equal(want.At)
 }
 
 // likeness is whether two records are alike in one fact.

@@ -12,8 +12,12 @@ import (
 
 // A version stands first in every body. Another one is another layout.
 const (
-	approvalVersion = 1
+	approvalVersion = 2
 	entryVersion    = 3
+
+	// Older approvals are read and never written: those of version 1 know of no
+	// approvers, and have the one vote that decided beside them.
+	firstApproval = 1
 
 	// Older entries are read and never written. Those of version 1 have their
 	// cost in the column, and know neither of variants nor of the fee that was

@@ -254,13 +254,29 @@ func encodeApproval(a *ledger.Approval) []byte {
 	w.string(a.Comment)
 	w.time(a.UsedAt)
 	w.int(a.Version)
+	w.uint(uint64(len(a.Approvers)))
+	for _, name := range a.Approvers {
+		w.string(name)
+	}
+	w.int(int64(a.Quorum))
+	w.bool(a.Chat)
+	w.bool(a.Override)
+	w.uint(uint64(len(a.Votes)))
+	for _, v := range a.Votes {
+		w.string(v.By)
+		w.string(v.Via)
+		w.bool(v.Approve)
+		w.time(v.At)
+		w.string(v.Comment)
+	}
 	return w.seal(func(w *writer) { w.string(string(a.ID)) })
 }
 
 func decodeApproval(id string, b []byte) (*ledger.Approval, error) {
 	a := &ledger.Approval{ID: payment.ApprovalID(id)}
 	r := unseal(b, func(w *writer) { w.string(id) })
-	if r.uint() != approvalVersion {
+	version := r.uint()
+	if version != approvalVersion && version != firstApproval {
 		r.fail()
 	}
 	a.Payment = payment.ID(r.string())
@@ -279,5 +295,21 @@ func decodeApproval(id string, b []byte) (*ledger.Approval, error) {
 	a.Comment = r.string()
 	a.UsedAt = r.time()
 	a.Version = r.int()
+	if version == firstApproval {
+		a.Quorum = 1
+		if !a.DecidedAt.IsZero() {
+			a.Votes = []ledger.Vote{{By: a.By, Via: a.Via, Approve: a.Status != ledger.ApprovalRefused, At: a.DecidedAt, Comment: a.Comment}}
+		}
+		return a, r.end()
+	}
+	for range r.count(1) {
+		a.Approvers = append(a.Approvers, r.string())
+	}
+	a.Quorum = int(r.int())
+	a.Chat = r.bool()
+	a.Override = r.bool()
+	for range r.count(5) {
+		a.Votes = append(a.Votes, ledger.Vote{By: r.string(), Via: r.string(), Approve: r.bool(), At: r.time(), Comment: r.string()})
+	}
 	return a, r.end()
 }
