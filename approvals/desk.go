@@ -16,8 +16,8 @@ import (
 // Ruling is a person's answer to a request for approval.
 type Ruling struct {
 	Approve    bool
-	By         string // who rules; required, and never the requesting agent
-	Credential string // of By, where the way of ruling asks for one; never stored
+	By         string // who rules, and never the requesting agent; where it is empty the credential tells
+	Credential string // of By; required where the policy names approvers, and never stored
 	Reason     string // for the record; may be empty
 
 	// TermsHash is the hash of the terms that the person saw. Where it is set
@@ -42,26 +42,50 @@ func (r Ruling) GoString() string { return r.String() }
 type Desk struct {
 	store ledger.Store
 	via   string
+	way   ledger.Way
 	now   func() time.Time
 }
 
-// NewDesk returns a desk over store. via names it in the record, such as cli or
-// page; now is its clock, time.Now where nil.
+// NewDesk returns a desk over store. via names it in the record: cli, page,
+// terminal or a name of your own. A ruling that came through the paying program
+// goes by client, and one over a network by webhook: such desks rule only where
+// the policy names approvers. What the agent's own host says goes by chat, which
+// the policy has to allow, and which never stands for an approver. now is the
+// desk's clock, time.Now where nil.
 func NewDesk(store ledger.Store, via string, now func() time.Time) *Desk {
 	if now == nil {
 		now = time.Now
 	}
-	return &Desk{store: store, via: via, now: now}
+	d := &Desk{store: store, via: via, now: now}
+	switch via {
+	case "client", "webhook":
+		d.way = ledger.Remote
+	case "chat":
+		d.way = ledger.InChat
+	}
+	return d
 }
 
 // ErrNoName is returned for a ruling that does not say who rules.
 var ErrNoName = errors.New("approvals: a ruling names who made it")
 
 // Rule records r on the approval id, in one durable step with the payment's
-// own move. The errors are ledger.ErrNotFound, ledger.ErrDecided with the
-// approval as it stands, ledger.ErrTermsChanged, ledger.ErrSelf, ErrNoName,
-// and the store's own.
+// own move. Where the policy wants several people, a yes may leave it pending,
+// with r among its Votes; one denial ends it. Where it names approvers, the
+// credential is judged in that step too: a rotated or revoked one is dead.
+//
+// The errors are ledger.ErrNotFound, ledger.ErrDecided and ledger.ErrVoted with
+// the approval as it stands, ledger.ErrTermsChanged, ledger.ErrSelf, ErrNoName,
+// ErrCredential, ledger.ErrNotNamed, ledger.ErrNoApprovers,
+// ledger.ErrChatDisabled, ledger.ErrClockSkew, and the store's own.
 func (d *Desk) Rule(ctx context.Context, id payment.ApprovalID, r Ruling) (Approval, error) {
+	if r.By == "" && r.Credential != "" {
+		name, ok := Credential(r.Credential).Name()
+		if !ok {
+			return Approval{}, ErrCredential
+		}
+		r.By = name
+	}
 	if strings.TrimSpace(r.By) == "" {
 		return Approval{}, ErrNoName
 	}
@@ -70,7 +94,7 @@ func (d *Desk) Rule(ctx context.Context, id payment.ApprovalID, r Ruling) (Appro
 	}
 	return d.store.Approvals().Decide(ctx, ledger.Decision{
 		ID: id, Approve: r.Approve, TermsHash: r.TermsHash,
-		By: r.By, Via: d.via, Comment: r.Reason, Now: d.now(),
+		By: r.By, Credential: r.Credential, Way: d.way, Via: d.via, Comment: r.Reason, Now: d.now(),
 	})
 }
 

@@ -275,7 +275,7 @@ func (s *reserving) ask() (*Entry, error) {
 	return s.insert(e, &Approval{
 		ID: e.ApprovalID, Payment: e.ID, Agent: e.Agent, Terms: e.Terms, TermsHash: e.TermsHash, Cost: e.Cost,
 		Reason: s.verdict.Reason(), Purpose: e.Purpose, CreatedAt: s.now, ExpiresAt: s.now.Add(ttl), Version: 1,
-		Quorum: 1,
+		Approvers: slices.Clone(s.verdict.Approvers), Quorum: max(s.verdict.Quorum, 1), Chat: s.verdict.Chat,
 	})
 }
 

@@ -47,6 +47,10 @@ type Verdict struct {
 	ApprovalTTL     time.Duration
 	MaxPending      int
 	Policy          payment.Hash // of the document
+
+	Approvers []string // who rules where a person is asked, each with a credential; shared like Limits
+	Quorum    int      // of them; 0 where there are none
+	Chat      bool     // the agent's own host may rule
 }
 
 // Reason is the verdict in one line: the first denial, else the first reason
