@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/canopy-go/canopy/config"
+	"github.com/canopy-go/canopy/internal/dial"
+	"github.com/canopy-go/canopy/internal/host"
 	"github.com/canopy-go/canopy/signer"
 )
 
@@ -93,7 +98,7 @@ func (s *setup) run(c *cobra.Command) error {
 		address := account.String()
 		out.Address = &address
 	}
-	out.Next = s.steps(out)
+	out.Next = s.steps(out, file)
 	if s.json {
 		return s.printJSON(out)
 	}
@@ -162,21 +167,58 @@ func (s *setup) password(ctx context.Context) (string, error) {
 }
 
 // steps are what to do next.
-func (s *setup) steps(m made) []string {
+func (s *setup) steps(m made, file *config.File) []string {
 	var steps []string
 	if m.Address != nil {
-		steps = append(steps, "Send USDC on Base (or Base Sepolia, to try) to "+*m.Address)
+		steps = append(steps, "Send USDC on Base, or a dollar on Tempo such as USDC.e (or on Base Sepolia and Tempo's test network, to try), to "+*m.Address)
 	} else if s.KeyEnv != "" {
 		steps = append(steps, "Set "+s.KeyEnv+" to a key of 64 hex digits")
 	}
 	if len(s.Allow) == 0 {
 		steps = append(steps, "Add the sellers that may be paid to allow in "+m.Config+", as host:NAME")
 	}
+	for _, name := range s.shut(file) {
+		steps = append(steps, fmt.Sprintf("To let %s be dialled, add allow_private = [%q] below [network] in %s (--allow-private of init): no private address is now", name.host, name.within, m.Config))
+	}
 	if m.Keystore != nil {
 		steps = append(steps, "Set "+s.passwordEnv+" where the agent runs, and keep the password: without it the money is lost")
 		steps = append(steps, "Keep "+*m.Keystore+" and the ledger out of version control")
 	}
 	return append(steps, "canopy config check, then canopy check URL, then canopy fetch URL")
+}
+
+// undialled is a host that may be paid, and the range that would let it be
+// dialled.
+type undialled struct{ host, within string }
+
+// shut are the hosts of Allow on private addresses that [network] leaves out.
+func (s *setup) shut(file *config.File) []undialled {
+	var out []undialled
+	network := dial.Config{AllowPrivate: file.Network.AllowPrivate}
+	for _, entry := range s.Allow {
+		for _, part := range strings.Fields(entry) {
+			name, ok := strings.CutPrefix(part, "host:")
+			h, err := host.Normalize(strings.TrimPrefix(name, "*."))
+			if !ok || err != nil {
+				continue
+			}
+			addr, is := h.Addr()
+			if !is && (h.Name == "localhost" || strings.HasSuffix(h.Name, ".localhost")) {
+				addr, is = netip.AddrFrom4([4]byte{127, 0, 0, 1}), true
+			}
+			if !is || network.Check(h.Name, addr) == nil {
+				continue
+			}
+			within := addr.String()
+			if addr.Is4() && addr.IsLoopback() {
+				within = "127.0.0.0/8"
+			}
+			if u := (undialled{h.Name, within}); !slices.Contains(out, u) {
+				out = append(out, u)
+			}
+		}
+	}
+	return out
 }
 
 // writeNew writes a file that was not there, for its owner alone.

@@ -50,8 +50,37 @@ func (d document) text() []byte {
 		line("[network]")
 		line("allow_private = %s    # private addresses that may be dialled", quotes(d.AllowPrivate))
 	}
+	b.WriteString(rails)
+	if len(d.AllowPrivate) == 0 {
+		b.WriteString(private)
+	}
 	return []byte(b.String())
 }
+
+// rails are parts that both rails work without, for a person to fill in.
+const rails = `
+# Base (x402) and Tempo (MPP) are paid on as this file stands. With nodes to ask,
+# two of different people, balances take part in choosing and holds end by the
+# chain's word. The URLs are examples; rpc_env names variables with secret ones.
+# [[chain]]
+# id = "base"    # or "base-sepolia", to try
+# rpc = ["https://rpc.example", "https://rpc.example.org"]
+# facilitator = "https://facilitator.example"    # submits canopy pay without gas
+#
+# [[chain]]
+# id = "tempo"    # or "tempo-testnet", to try
+# rpc = ["https://tempo.example", "https://tempo.example.org"]    # also for canopy pay --chain tempo
+#
+# [mpp]    # on Tempo a fee costs at most gas times gas_price, beside the amount
+# gas = 1200000
+# gas_price = "25 gwei"
+# lanes = 64    # payments in flight at once
+`
+
+const private = `#
+# [network]
+# allow_private = ["127.0.0.0/8"]    # loopback and private addresses that may be dialled; none is now
+`
 
 // quote is s as a TOML string; JSON's escapes are TOML's.
 func quote(s string) string {
