@@ -152,7 +152,7 @@ func (a *app) lookAt(f *config.File, out *checked) {
 			if l.Table != "" {
 				key += "." + l.Table
 			}
-			out.Problems = append(out.Problems, problem{l.Line, key, l.Text + " (" + l.Code + ")"})
+			out.Problems = append(out.Problems, problem{lineOf(f, l), key, l.Text + " (" + l.Code + ")"})
 		} else if l.Level > policy.Note {
 			out.Warnings = append(out.Warnings, "policy: "+l.String())
 		}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +14,7 @@ import (
 )
 
 func (a *app) policyCommand() *cobra.Command {
-	return group("policy", "Look after the policy", "", a.policyLintCommand())
+	return group("policy", "Look after the policy", "", a.policyLintCommand(), a.policyDiffCommand(), a.policySimulateCommand())
 }
 
 // linted is what policy lint prints.
@@ -62,7 +64,7 @@ none of some kind, can ever pass.`,
 				return exit{codeUsage, err}
 			default:
 				for _, l := range policy.Lint(f.Policy) {
-					w := finding{Level: l.Level, Code: l.Code, Line: l.Line, Text: l.Text}
+					w := finding{Level: l.Level, Code: l.Code, Line: lineOf(f, l), Text: l.Text}
 					if l.Table != "" {
 						w.Table = &l.Table
 					}
@@ -71,6 +73,7 @@ none of some kind, can ever pass.`,
 					}
 					out.Findings = append(out.Findings, w)
 				}
+				slices.SortStableFunc(out.Findings, func(a, b finding) int { return cmp.Compare(a.Line, b.Line) })
 			}
 			out.OK = a.code == codeDone
 			if a.json {
@@ -92,6 +95,19 @@ none of some kind, can ever pass.`,
 			return nil
 		},
 	}
+}
+
+// lineOf is where l stands: what is about a whole table, at its head.
+func lineOf(f *config.File, l policy.Finding) int {
+	switch {
+	case l.Line > 0:
+		return l.Line
+	case l.Table != "":
+		return f.Line("policy." + l.Table)
+	case l.Code == "no_default":
+		return 0
+	}
+	return f.Line("org")
 }
 
 func place(path string, p problem) string {
