@@ -35,12 +35,13 @@ func (o *offered) alternative(status Status, why string) Alternative {
 // whyNot tells why o was not taken and best was, whose status is so with what
 // the caps leave; approved says that a person has approved best.
 func (o *offered) whyNot(best offered, status Status, approved bool) string {
+	refused := o.verdict.Status < status || o.verdict.Status == Denied
 	dearer := ""
 	if o.verdict.Cost > best.verdict.Cost {
 		dearer = fmt.Sprintf("it costs more: %s against %s, with fees", o.verdict.Cost, best.verdict.Cost)
 	}
 	switch {
-	case o.verdict.Status < status && o.verdict.Reason() != "":
+	case refused && o.verdict.Reason() != "":
 		return o.refusal()
 	case approved:
 		return "a person approved the other offer"

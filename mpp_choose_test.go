@@ -279,6 +279,18 @@ func TestMPPMaxPrice(t *testing.T) {
 	})
 }
 
+// Where every offer is denied, each is by its own reason.
+func TestMPPEveryOfferDenied(t *testing.T) {
+	play(t, onBoth(setup{policy: "[policy.default]\nmax_payment = \"$0.05\"\ncaps = [\"$5 / 24h\"]\nallow = [\"*\"]\n"}), func(t *testing.T, w *world) {
+		_, url := w.sellsBoth(dime, 0)
+		c, err := w.client.CheckURL(t.Context(), url)
+		if must(t, err); c.Status != canopy.Denied || c.Reason != "Amount $0.10 exceeds the maximum of $0.05 per payment" ||
+			len(c.Others) != 1 || c.Others[0].Reason != "Amount $0.13 exceeds the maximum of $0.05 per payment" {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
 // The reason against an offer stands whole in the record, figures and all.
 func TestMPPReasonAgainstIsWhole(t *testing.T) {
 	play(t, onBoth(setup{policy: "[policy.default]\ncaps = [\"$5 / 24h\"]\nallow = [\"host:127.0.0.1\"]\n"}), func(t *testing.T, w *world) {
