@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -99,8 +100,12 @@ func instant(s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if d, err := time.ParseDuration(strings.TrimSuffix(s, " ago")); err == nil && d >= 0 {
+	ago := strings.TrimSuffix(s, " ago")
+	if d, err := time.ParseDuration(ago); err == nil && d >= 0 {
 		return time.Now().Add(-d), nil
+	}
+	if n, err := strconv.Atoi(strings.TrimSuffix(ago, "d")); err == nil && strings.HasSuffix(ago, "d") && n >= 0 && n <= 100_000 {
+		return time.Now().AddDate(0, 0, -n), nil
 	}
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
 		return t, nil
