@@ -64,7 +64,8 @@ type Config struct {
 	Store  ledger.Store   // required; the caller closes it
 
 	// Rails are the protocols to pay by; with equal cost an earlier one is
-	// preferred. Without rails every 402 goes back to the caller.
+	// preferred. Without rails everything but paying works: each 402 is denied
+	// with no_rail, and a transfer is an error.
 	Rails []Rail
 
 	// ForeignUse is what is done where a chain of the treasury shows a use of
@@ -260,6 +261,9 @@ func New(cfg Config) (*Client, error) {
 	c.cfg.Channels = append([]approvals.Channel(nil), cfg.Channels...)
 	return c, nil
 }
+
+// noRail is why a client without rails pays nothing.
+const noRail = "this client has no rail to pay by: Config.Rails is empty"
 
 const (
 	defaultLanes = 64

@@ -111,6 +111,8 @@ func (c *Client) checkOffers(ctx context.Context, seen probed, o options) (Check
 	}
 	if len(seen.offers) == 0 {
 		switch {
+		case len(c.rails) == 0:
+			out.deny("no_rail", noRail)
 		case seen.skipped != nil:
 			out.deny("no_usable_offer", "none of the seller's offers can be paid: "+plaintext.Clean(seen.skipped.Error(), 300))
 		case seen.empty != nil:

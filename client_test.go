@@ -67,8 +67,18 @@ func TestClientWithoutParts(t *testing.T) {
 		}
 		w = newWorld(t, setup{config: func(_ *world, c *canopy.Config) { c.Rails = nil }})
 		_, url = w.sells(dime)
-		if g := w.get(url); g.err != nil || g.StatusCode != 402 || g.cost {
-			t.Errorf("without rails: %+v", g)
+		w.denied(w.get(url), "no_rail")
+		w.denied(w.get(url+"?again", canopy.WithMaxPrice(dime)), "no_rail")
+		if check, err = w.client.CheckURL(w.context(), url); err != nil || check.Status != canopy.Denied || check.Code != "no_rail" || !strings.Contains(check.Reason, "Config.Rails") {
+			t.Errorf("check without rails: %+v, %v", check, err)
+		}
+		for _, pay := range []func(context.Context, canopy.Transfer) (canopy.Result, error){w.client.Pay, w.client.Preview} {
+			if r, err := pay(w.context(), canopy.Transfer{To: canopytest.Address("friend"), Amount: dime}); err == nil || !strings.Contains(err.Error(), "Config.Rails is empty") {
+				t.Errorf("a transfer without rails: %+v, %v", r, err)
+			}
+		}
+		if resp, err := w.client.HTTPClient().Get(url); err == nil || !strings.Contains(err.Error(), "Config.Rails is empty") {
+			t.Errorf("HTTPClient without rails: %v, %v", resp, err)
 		}
 	})
 }

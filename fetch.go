@@ -24,7 +24,8 @@ import (
 // *PaidError, *InFlightError, ErrKeyConflict, ErrBodyNotReplayable, or the
 // transport's own.
 //
-// A challenge of a protocol that no rail knows is an answer like any other.
+// A challenge of a protocol that no rail knows is an answer like any other; to a
+// client without rails each is a denial.
 func (c *Client) Fetch(ctx context.Context, req *http.Request, opts ...Option) (*http.Response, error) {
 	o, err := optionsOf(opts)
 	if err != nil {
@@ -78,11 +79,15 @@ func (c *Client) answer(req *http.Request, resp *http.Response, body *replay, o 
 			resp.Body.Close()
 			return nil, fmt.Errorf("canopy: reading the %d: %w", resp.StatusCode, err)
 		}
-		if len(asked.offers) == 0 && asked.skipped == nil {
+		if len(asked.offers) == 0 && asked.skipped == nil && len(c.rails) > 0 {
 			return resp, nil // nobody's, or it states no terms
 		}
 		if r, ok := paidOnTheWay(req); ok {
 			return withResult(resp, req, r), nil
+		}
+		if len(c.rails) == 0 {
+			resp.Body.Close()
+			return nil, &DeniedError{Result: denial("no_rail", noRail)}
 		}
 		if len(asked.offers) == 0 {
 			resp.Body.Close()

@@ -11,8 +11,8 @@ import (
 )
 
 // CannotPay tells why no payment of this agent can be made now, whatever it is
-// for: it is frozen, no policy judges it, there is no key, or the ledger takes
-// nothing new (clock_skew, ledger_missing, ledger_read_only). It is empty where
+// for: it is frozen, no policy judges it, there is no key, no rail, or the
+// ledger takes nothing new (clock_skew, ledger_missing, ledger_read_only). It is empty where
 // a payment is judged by itself. Nothing is reserved.
 func (c *Client) CannotPay(ctx context.Context) ([]Reason, error) {
 	var out []Reason
@@ -34,6 +34,9 @@ func (c *Client) CannotPay(ctx context.Context) ([]Reason, error) {
 	}
 	if c.cfg.Treasury.Signer == nil {
 		deny("no_signer", "This client has no key to pay with")
+	}
+	if len(c.rails) == 0 {
+		deny("no_rail", "This client has no rail to pay by")
 	}
 	p, ok := c.cfg.Store.(ledger.Prober)
 	if !ok {

@@ -27,7 +27,7 @@ func TestCannotPay(t *testing.T) {
 	}
 	t.Cleanup(func() { onDisk.Close() })
 	for name, store := range map[string]ledger.Store{"memory": ledger.NewMemory(ledger.Options{Now: now}), "sqlite": onDisk} {
-		for late, want := range map[time.Duration][]string{0: {"no_signer"}, time.Minute: {"no_signer", "clock_skew"}} {
+		for late, want := range map[time.Duration][]string{0: {"no_signer", "no_rail"}, time.Minute: {"no_signer", "no_rail", "clock_skew"}} {
 			c, err := canopy.New(canopy.Config{Policy: p, Store: store, Now: func() time.Time { return noon.Add(late) }})
 			if err != nil {
 				t.Fatal(err)

@@ -174,6 +174,9 @@ func (c *Client) transferOffer(ctx context.Context, t *Transfer) (offered, error
 	if t.Chain == "" {
 		t.Chain = payment.Base
 	}
+	if len(c.rails) == 0 {
+		return offered{}, errors.New("canopy: " + noRail)
+	}
 	for _, rail := range c.cfg.Rails {
 		tr, ok := rail.(Transferer)
 		if !ok {
