@@ -23,6 +23,17 @@ func pending(t *testing.T, store ledger.Store, target string) ledger.Entry {
 // pendingAs is pending with the agent's own words.
 func pendingAs(t *testing.T, store ledger.Store, target, purpose string) ledger.Entry {
 	t.Helper()
+	return pendingOf(t, store, target, purpose, 0)
+}
+
+// pendingBy is pending under a policy that names approvers.
+func pendingBy(t *testing.T, store ledger.Store, target string, approvers ...string) ledger.Entry {
+	t.Helper()
+	return pendingOf(t, store, target, "", 1, approvers...)
+}
+
+func pendingOf(t *testing.T, store ledger.Store, target, purpose string, quorum int, approvers ...string) ledger.Entry {
+	t.Helper()
 	now := time.Now()
 	amount := payment.UnitsOf(7_500_000)
 	usdc := payment.KnownAssets().On(payment.Base)[0]
@@ -36,8 +47,10 @@ func pendingAs(t *testing.T, store ledger.Store, target, purpose string) ledger.
 		t.Fatal(err)
 	}
 	p := payment.Payment{ID: payment.NewID(now), Agent: "bot", Terms: terms, Host: "feed.example", Port: 443, Purpose: purpose}
+	v := rules.Evaluate(p, now, policy.History{})
+	v.Approvers, v.Quorum = approvers, quorum
 	e, _, err := store.Reserve(context.Background(), ledger.Request{
-		Payment: p, Verdict: rules.Evaluate(p, now, policy.History{}), Payer: payment.Address{1},
+		Payment: p, Verdict: v, Payer: payment.Address{1},
 		Fingerprint: terms.Hash(), Began: now, Now: now, Validity: time.Minute,
 		Slot: payment.Slot{Kind: payment.SlotEVM, Chain: usdc.Chain, Token: usdc.Address, From: payment.Address{1}},
 	})

@@ -77,10 +77,10 @@ func (d *Decision) voter(tx Tx, a *Approval) (string, error) {
 		return "", ErrChatDisabled
 	case len(a.Approvers) > 0 && !a.Names(d.By):
 		return "", fmt.Errorf("%w: it names %s", ErrNotNamed, strings.Join(a.Approvers, ", "))
+	case len(a.Approvers) == 0 && d.Way == Remote:
+		return "", ErrNoApprovers
 	case len(a.Approvers) > 0 || d.Credential != "":
 		return named(tx, d.By, d.Credential)
-	case d.Way == Remote:
-		return "", ErrNoApprovers
 	case d.Way == InChat && !a.Chat:
 		return "", ErrChatDisabled
 	}
@@ -99,14 +99,37 @@ func named(tx Tx, name, credential string) (string, error) {
 	return who.Name, err
 }
 
+// standing is how many people have said yes to a and may rule now, with the last
+// vote, which is sound: what was said before a revocation does not count.
+func standing(tx Tx, a *Approval) (int, error) {
+	last := len(a.Votes) - 1
+	if len(a.Approvers) == 0 {
+		return a.Yes(), nil
+	}
+	n := 1
+	for _, v := range a.Votes[:last] {
+		who, err := tx.Approver(v.By)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return 0, err
+		}
+		if err == nil && v.Approve && who.RevokedAt.IsZero() && !v.At.Before(who.CreatedAt) {
+			n++
+		}
+	}
+	return n, nil
+}
+
 // vote records the answer d to what waits, and what follows from it.
 func (d *Decision) vote(tx Tx, e *Entry, a *Approval, now time.Time) (*Approval, error) {
 	ruled, n := *a, *e
 	ruled.Votes = append(slices.Clip(ruled.Votes), Vote{By: d.By, Via: d.Via, Approve: d.Approve, At: now, Comment: d.Comment})
+	yes, err := standing(tx, &ruled)
 	switch {
+	case err != nil:
+		return nil, err
 	case !d.Approve:
 		ruled.Status, n.State = ApprovalRefused, Rejected
-	case ruled.Yes() >= ruled.Quorum:
+	case yes >= ruled.Quorum:
 		ruled.Status, n.State = ApprovalGranted, Approved
 	}
 	if ruled.Status != ApprovalPending {
