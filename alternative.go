@@ -85,7 +85,7 @@ const CodeChosen = "offer_chosen"
 // What the reason names of the other offers.
 const (
 	maxNamed = 4   // of them
-	maxWhy   = 400 // bytes of the reason against each
+	maxWhy   = 320 // bytes of the reason against each
 )
 
 // chosen is o with a reason that tells what it was chosen from.

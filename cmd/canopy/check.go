@@ -68,14 +68,14 @@ func (a *app) printCheck(k canopy.Check) {
 	)
 	for _, r := range k.Reasons {
 		if r.Code != canopy.CodeChosen { // the lines of the other offers say it
-			a.printf("because      %s\n", plaintext.Words(r.Text, 400))
+			a.printf("because      %s\n", plaintext.Words(r.Text, 2000))
 		}
 	}
 	if len(k.Reasons) == 0 && k.Reason != "" {
-		a.printf("because      %s\n", plaintext.Words(k.Reason, 400))
+		a.printf("because      %s\n", plaintext.Words(k.Reason, 2000))
 	}
 	for _, o := range k.Others {
-		a.printf("or           %s, %s on %s: %s\n", withFee(o.Amount, o.Fee), o.Rail, o.Chain.Name(), plaintext.Words(o.Reason, 400))
+		a.printf("or           %s, %s on %s: %s\n", withFee(o.Amount, o.Fee), o.Rail, o.Chain.Name(), plaintext.Words(o.Reason, 2000))
 	}
 }
 

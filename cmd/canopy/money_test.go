@@ -20,15 +20,15 @@ approve_above = "$1"
 allow = ["host:127.0.0.1", "address:0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C"]
 `
 
-// onBoth is a world whose seller takes both rails, on Base without a node, and
-// on Tempo.
+// onBoth is a world whose seller takes both rails, on Base without a node and
+// at one of three addresses, and on Tempo.
 func onBoth(t *testing.T, policy string, routes ...canopytest.Route) *world {
 	t.Helper()
 	w := onTempo(t, policy)
 	base := canopytest.NewChain(canopytest.ChainConfig{})
 	base.Fund(w.payer, 10*payment.Dollar)
 	for i := range routes {
-		routes[i].Chain, routes[i].Also = base, []canopytest.Accept{{Chain: w.chain}}
+		routes[i].Chain, routes[i].Also = base, []canopytest.Accept{{Chain: w.chain}, {Chain: base, PayTo: canopytest.Address("b")}, {Chain: base, PayTo: canopytest.Address("c")}}
 	}
 	w.seller = canopytest.NewSeller(w.chain, canopytest.SellerConfig{Protocol: canopytest.X402 | canopytest.MPP, Routes: routes})
 	w.url = w.seller.Start(t)
@@ -246,9 +246,13 @@ func TestCheckTellsTheOthers(t *testing.T) {
 	w := onBoth(t, moneyPolicy, route("GET /", 10*payment.Cent))
 	r := w.want(0, "check", w.url+"/")
 	contains(t, r.out, "mpp", "or           $0.10, x402 on base: the balance on base is unknown: no rpc is configured for that chain")
+	w.want(0, "fetch", w.url+"/")
+	story := w.want(0, "ledger", "show", w.entries()[0]["transactionId"].(string)).out
+	contains(t, story, "mpp on tempo-testnet was chosen, at a cost of $0.1252 ($0.10 and a fee of at most $0.0252)"+
+		strings.Repeat("; not x402 on base, at a cost of $0.10: the balance on base is unknown: no rpc is configured for that chain", 3))
 	v := w.want(0, "check", w.url+"/", "--json").object(t)
 	others := v["others"].([]any)
-	if len(others) != 1 || v["rail"] != "mpp" {
+	if len(others) != 3 || v["rail"] != "mpp" {
 		t.Fatalf("%v", v)
 	}
 	other := others[0].(map[string]any)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
@@ -29,7 +30,7 @@ func decided(e ledger.Entry, ruling string) []string {
 	asked := fmt.Sprintf("On %s agent %s asked to pay %s for %s.", moment(e.CreatedAt), show(e.Agent, 100), e.Cost, show(what(e.Terms), 300))
 	out := []string{asked}
 	for _, r := range e.Reasons {
-		out = append(out, fmt.Sprintf("%s (%s): %s.", verdictWord(r.Status), show(r.Code, 80), strings.TrimSuffix(show(r.Text, 400), ".")))
+		out = append(out, fmt.Sprintf("%s (%s): %s.", verdictWord(r.Status), show(r.Code, 80), strings.TrimSuffix(plaintext.Words(r.Text, 2000), ".")))
 	}
 	if len(e.Reasons) == 0 {
 		out = append(out, "The policy allowed it.")

@@ -56,7 +56,7 @@ func fetchReasons(reasons []policy.Reason) []FetchReason {
 // with is told also where it is 0.
 func reasonOf(r policy.Reason) Reason {
 	out := Reason{
-		Status: r.Status.String(), Code: r.Code, Text: plaintext.Clean(r.Text, maxText),
+		Status: r.Status.String(), Code: r.Code, Text: plaintext.Words(r.Text, maxText),
 		Rule: r.Rule, Scope: r.Scope, Until: after(r.Until),
 	}
 	switch r.Code {
