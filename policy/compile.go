@@ -163,6 +163,11 @@ func (d *document) finish(q *parsed, org []Limit) *table {
 		duplicateWindow: or(q.duplicates, defaultDuplicateWindow),
 		approvalTTL:     or(q.ttl, defaultApprovalTTL),
 		maxPending:      defaultMaxPending,
+		approvers:       q.approvers, quorum: min(1, len(q.approvers)),
+		hours: q.hours.in(q.timezone), payee: q.newPayee, jump: q.jump, shadow: q.mode.text == shadow,
+	}
+	if !d.finishPeople(q, t) {
+		return nil
 	}
 	if q.maxPending.set {
 		t.maxPending = int(q.maxPending.n)
@@ -183,17 +188,13 @@ func (d *document) finish(q *parsed, org []Limit) *table {
 		}
 	}
 	for _, c := range q.caps {
-		l := c.Limit
-		l.Scope.Agent, l.Scope.Shared = q.name, t.shared
-		l.Window = inZone(l.Window, q.timezone)
-		t.caps = append(t.caps, l)
+		t.caps = append(t.caps, t.limit(c, q.timezone))
 		t.capLines = append(t.capLines, c.line)
-		switch l.Scope.Kind {
-		case ScopeHost:
-			t.hostCaps = true
-		case ScopePayee:
-			t.payeeCaps++
-		}
+	}
+	for _, c := range q.totals {
+		l := t.limit(c, q.timezone)
+		l.Asks = true
+		t.totals = append(t.totals, l)
 	}
 	if !q.none && !hasSum(t.caps) && !hasSum(org) {
 		line := q.capsLine
@@ -204,6 +205,20 @@ func (d *document) finish(q *parsed, org []Limit) *table {
 		return nil
 	}
 	return t
+}
+
+// limit is a cap of t, or a total above which it asks.
+func (t *table) limit(c capLine, zone value) Limit {
+	l := c.Limit
+	l.Scope.Agent, l.Scope.Shared = t.name, t.shared
+	l.Window = inZone(l.Window, zone)
+	switch l.Scope.Kind {
+	case ScopeHost:
+		t.hostCaps = true
+	case ScopePayee:
+		t.payeeCaps++
+	}
+	return l
 }
 
 func or(l length, absent time.Duration) time.Duration {
@@ -230,6 +245,16 @@ func (t *table) describe() Table {
 		MaxPayment: t.max.text, Frozen: t.frozen, ChatApproval: t.chat, MaxPending: t.maxPending, Rules: slices.Clone(t.rules),
 		Timezone: "UTC", MaxValidity: formatLength(t.maxValidity), DuplicateWindow: formatLength(t.duplicateWindow),
 		ApprovalTTL: formatLength(t.approvalTTL),
+		Approvers:   slices.Clone(t.approvers), Quorum: t.quorum, NewPayee: t.payee.text, PriceJump: t.jump.text, Mode: enforce,
+	}
+	if t.shadow {
+		out.Mode = shadow
+	}
+	for _, l := range t.totals {
+		out.ApproveAboveTotal = append(out.ApproveAboveTotal, l.Text)
+	}
+	for _, v := range t.hours.texts {
+		out.Hours = append(out.Hours, v.text)
 	}
 	if t.asks {
 		out.ApproveAbove = t.approve.text

@@ -29,16 +29,29 @@ type Table struct {
 	MaxPayment   string   // such as "$10"; empty: "$1". "$0" is a real limit
 	Caps         []string // such as "$20 / 24h"; []string{"none"} for no cap
 	ApproveAbove string   // such as "$5"; empty: no person is asked
-	Allow        []string // such as "host:feed.example"; none allows nothing
-	Deny         []string
-	Frozen       bool
-	Timezone     string // of calendar windows, such as "Europe/Berlin"; empty: "UTC"
+
+	// ApproveAboveTotal asks a person where a payment would take a sum or a
+	// number above one of these, such as "$15 / 24h per host".
+	ApproveAboveTotal []string
+
+	Allow    []string // such as "host:feed.example"; none allows nothing
+	Deny     []string
+	Frozen   bool
+	Timezone string // of calendar windows, such as "Europe/Berlin"; empty: "UTC"
 
 	MaxValidity     string // "10s" to "600s"; empty: "60s"
 	DuplicateWindow string // empty: "10m"
 	ApprovalTTL     string // empty: "24h"
 	MaxPending      int    // 0: 20
 	ChatApproval    bool   // may the agent's own host rule on approvals
+
+	Approvers []string // who may rule, each with a credential of their own; none: whoever can open the ledger
+	Quorum    int      // how many of Approvers have to say yes; 0: 1
+
+	Hours     []string // when it may pay, such as "Mon-Fri 08:00-20:00 Europe/Berlin"; none: always
+	NewPayee  string   // "approve" or "deny" the first payment to a payee on an origin; empty: as any other
+	PriceJump string   // such as "3x": asks where a place costs more than that multiple of the last time; empty: never
+	Mode      string   // "enforce" or "shadow": decide and record, never block; empty: "enforce"
 
 	// Rules are checked in their order after those above. They can deny and
 	// ask, and never allow. They have no text in a document.
@@ -47,6 +60,7 @@ type Table struct {
 
 func (t Table) clone() Table {
 	t.Caps, t.Allow, t.Deny, t.Rules = slices.Clone(t.Caps), slices.Clone(t.Allow), slices.Clone(t.Deny), slices.Clone(t.Rules)
+	t.ApproveAboveTotal, t.Hours, t.Approvers = slices.Clone(t.ApproveAboveTotal), slices.Clone(t.Hours), slices.Clone(t.Approvers)
 	return t
 }
 
@@ -75,6 +89,8 @@ func New(c Config) (*Policy, error) {
 			caps: list(t.Caps), allow: list(t.Allow), deny: list(t.Deny), frozen: flag{on: t.Frozen, set: t.Frozen},
 			maxValidity: text(t.MaxValidity), duplicateWindow: text(t.DuplicateWindow), approvalTTL: text(t.ApprovalTTL),
 			maxPending: number{n: int64(t.MaxPending), set: t.MaxPending != 0}, chat: flag{on: t.ChatApproval, set: t.ChatApproval},
+			approveTotal: list(t.ApproveAboveTotal), hours: list(t.Hours), newPayee: text(t.NewPayee), priceJump: text(t.PriceJump),
+			mode: text(t.Mode), approvers: list(t.Approvers), quorum: number{n: int64(t.Quorum), set: t.Quorum != 0},
 			rules: t.Rules,
 		})
 	}

@@ -22,6 +22,10 @@ const (
 	CodeTokenNotAllowed   = "token_not_allowed"
 	CodeMaxPayment        = "max_payment"
 	CodeApprovalThreshold = "approval_threshold"
+	CodeOutsideHours      = "outside_hours"
+	CodeApprovalTotal     = "approval_total"
+	CodeNewPayee          = "new_payee"
+	CodePriceJump         = "price_jump"
 	CodeRuleFailed        = "rule_failed"
 	CodeRule              = "rule" // of a Rule that names no code
 )
@@ -46,6 +50,7 @@ func (p *Policy) Evaluate(pay payment.Payment, now time.Time, h History) Verdict
 	}
 	v.Shared = t.shared
 	v.MaxValidity, v.DuplicateWindow, v.ApprovalTTL, v.MaxPending = t.maxValidity, t.duplicateWindow, t.approvalTTL, t.maxPending
+	v.Approvers, v.Quorum, v.Chat, v.Shadow = t.approvers, t.quorum, t.chat, t.shadow
 	if t.frozen {
 		v.add(deny(CodeFrozen, "Payments by policy %s are frozen", t.name))
 	}

@@ -32,9 +32,14 @@ func (p *Policy) String() string {
 		writeText(&b, "max_payment", s.maxPayment)
 		writeList(&b, "caps", s.caps)
 		writeText(&b, "approve_above", s.approveAbove)
+		writeList(&b, "approve_above_total", s.approveTotal)
 		writeList(&b, "allow", s.allow)
 		writeList(&b, "deny", s.deny)
+		writeList(&b, "hours", s.hours)
 		writeText(&b, "timezone", s.timezone)
+		writeText(&b, "new_payee", s.newPayee)
+		writeText(&b, "price_jump", s.priceJump)
+		writeText(&b, "mode", s.mode)
 		writeText(&b, "max_validity", s.maxValidity)
 		writeText(&b, "duplicate_window", s.duplicateWindow)
 		writeText(&b, "approval_ttl", s.approvalTTL)
@@ -42,6 +47,10 @@ func (p *Policy) String() string {
 			fmt.Fprintf(&b, "max_pending = %d\n", s.maxPending.n)
 		}
 		writeFlag(&b, "chat_approval", s.chat)
+		writeList(&b, "approvers", s.approvers)
+		if s.quorum.set {
+			fmt.Fprintf(&b, "quorum = %d\n", s.quorum.n)
+		}
 		for _, r := range s.rules {
 			fmt.Fprintf(&b, "# rule %s\n", reflect.TypeOf(r))
 		}

@@ -92,6 +92,10 @@ type Limit struct {
 	USD      payment.USD
 	Count    int64
 
+	// Asks says that a payment above the limit is put to a person, instead of
+	// denied.
+	Asks bool
+
 	Text string // the cap as the document wrote it, such as $10 / 24h
 }
 

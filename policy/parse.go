@@ -12,13 +12,10 @@ import (
 var (
 	tableKeys = []string{
 		"max_payment", "caps", "approve_above", "allow", "deny", "frozen", "from", "timezone", "max_validity",
-		"duplicate_window", "approval_ttl", "max_pending", "chat_approval", "mode",
+		"duplicate_window", "approval_ttl", "max_pending", "chat_approval", "mode", "approve_above_total", "hours",
+		"new_payee", "price_jump", "approvers", "quorum",
 	}
 	orgKeys = []string{"name", "caps", "timezone", "frozen"}
-
-	// laterKeys are designed and not built: to ignore one would allow what a
-	// person forbade.
-	laterKeys = []string{"approve_above_total", "hours", "new_payee", "price_jump", "approvers", "quorum"}
 )
 
 // Parse reads a policy document: TOML with the tables [org] and [policy.NAME],
@@ -121,7 +118,19 @@ func (d *document) readTable(name string, n *node) *source {
 		case "chat_approval":
 			s.chat = d.flag(v, path)
 		case "mode":
-			d.mode(v, path)
+			s.mode = d.text(v, path)
+		case "approve_above_total":
+			s.approveTotal = d.oneOrMore(v, path)
+		case "hours":
+			s.hours = d.oneOrMore(v, path)
+		case "new_payee":
+			s.newPayee = d.text(v, path)
+		case "price_jump":
+			s.priceJump = d.text(v, path)
+		case "approvers":
+			s.approvers = d.list(v, path)
+		case "quorum":
+			s.quorum = d.number(v, path)
 		default:
 			d.unknown(v, tableKey(name), key, tableKeys)
 		}
@@ -130,12 +139,6 @@ func (d *document) readTable(name string, n *node) *source {
 }
 
 func (d *document) unknown(v *node, table, key string, known []string) {
-	for _, k := range laterKeys {
-		if k == key {
-			d.errs.add(v.line, table+"."+key, errLater.Error())
-			return
-		}
-	}
 	hint := didYouMean(key, known...)
 	if hint == "" {
 		hint = "; the keys here are " + strings.Join(known, ", ")
@@ -164,6 +167,14 @@ func (d *document) amount(n *node, path string) value {
 		v.text = "$0" // the fault is told
 	}
 	return v
+}
+
+// oneOrMore is a text, or a list of texts.
+func (d *document) oneOrMore(n *node, path string) values {
+	if n.kind != unstable.String {
+		return d.list(n, path)
+	}
+	return values{list: []value{d.text(n, path)}, line: n.line, set: true}
 }
 
 func (d *document) list(n *node, path string) values {
@@ -202,16 +213,6 @@ func (d *document) number(n *node, path string) number {
 	}
 	v.n = i
 	return v
-}
-
-func (d *document) mode(n *node, path string) {
-	switch v := d.text(n, path); {
-	case n.kind != unstable.String || v.text == "enforce" || v.text == "":
-	case v.text == "shadow":
-		d.errs.add(n.line, path, `"shadow" `+errLater.Error())
-	default:
-		d.errs.add(n.line, path, fmt.Sprintf(`%q is not a mode: only "enforce" is`, clip(v.text)))
-	}
 }
 
 // keyText is a key as a document writes it: bare, or quoted and bounded.

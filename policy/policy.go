@@ -55,6 +55,14 @@ type table struct {
 	approvalTTL     time.Duration
 	maxPending      int
 	chat            bool
+	approvers       []string
+	quorum          int
+
+	totals []Limit // like caps
+	hours  hours
+	payee  value // new_payee
+	jump   priceJump
+	shadow bool
 
 	// Where things stand in the document, for Lint.
 	line, maxLine, approveLine, capsLine, allowLine int

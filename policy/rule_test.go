@@ -139,7 +139,7 @@ func TestNew(t *testing.T) {
 	got, ok := p.Table("trader")
 	want := policy.Table{
 		MaxPayment: "$7", Caps: c.Tables["default"].Caps, ApproveAbove: "$5", Allow: c.Tables["default"].Allow, Deny: c.Tables["default"].Deny,
-		Frozen: true, Timezone: "Europe/Berlin", MaxValidity: "30s", DuplicateWindow: "5m", ApprovalTTL: "1h", MaxPending: 3, ChatApproval: true,
+		Frozen: true, Timezone: "Europe/Berlin", MaxValidity: "30s", DuplicateWindow: "5m", ApprovalTTL: "1h", MaxPending: 3, ChatApproval: true, Mode: "enforce",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || !ok {
 		t.Errorf("table, %v (-want +got):\n%s", ok, diff)

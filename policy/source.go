@@ -26,9 +26,11 @@ type source struct {
 
 	from, maxPayment, approveAbove, timezone  value
 	maxValidity, duplicateWindow, approvalTTL value
+	newPayee, priceJump, mode                 value
 	caps, allow, deny                         values
+	approveTotal, hours, approvers            values
 	frozen, chat                              flag
-	maxPending                                number
+	maxPending, quorum                        number
 	rules                                     []Rule
 }
 
@@ -68,6 +70,20 @@ type parsed struct {
 	caps          []capLine
 	capsSet, none bool
 	capsLine      int
+
+	totals     []capLine // above which a person is asked
+	totalsSet  bool
+	totalsLine int
+
+	hours          hours
+	newPayee, mode value
+	jump           priceJump
+	jumpAt         value
+
+	approvers     []string
+	approversSet  bool
+	approversLine int
+	quorum        number
 
 	allow     allowList
 	allowText []value
@@ -130,7 +146,9 @@ func (s *source) understand(key string, errs *errorList) *parsed {
 	p := &parsed{
 		name: s.name, line: s.line, from: s.from, timezone: s.timezone, frozen: s.frozen, chat: s.chat,
 		maxPending: s.maxPending, rules: s.rules, capsSet: s.caps.set, capsLine: s.caps.line,
-		allowSet: s.allow.set, allowLine: s.allow.line,
+		allowSet: s.allow.set, allowLine: s.allow.line, totalsSet: s.approveTotal.set, totalsLine: s.approveTotal.line,
+		newPayee: s.newPayee, mode: s.mode, jumpAt: s.priceJump,
+		approversSet: s.approvers.set, approversLine: s.approvers.line, quorum: s.quorum,
 	}
 	fail := func(line int, name string, err error) {
 		p.bad = true
@@ -149,30 +167,16 @@ func (s *source) understand(key string, errs *errorList) *parsed {
 			fail(s.timezone.line, "timezone", err)
 		}
 	}
-	if len(s.caps.list) > maxCaps {
-		fail(s.caps.line, "caps", fmt.Errorf("more than %d caps", maxCaps))
-		return p
-	}
-	for _, v := range s.caps.list {
-		if v.text == none {
-			p.none = true
-			continue
-		}
-		l, err := parseCap(v.text, "")
-		if err == nil && slices.ContainsFunc(p.caps, func(c capLine) bool {
-			return c.Scope.Kind == l.Scope.Kind && c.Window == l.Window && c.Counting == l.Counting
-		}) {
-			err = fmt.Errorf("%q: another cap has the same window and scope: keep the lower one", clip(v.text))
-		}
-		if err != nil {
-			fail(v.line, "caps", err)
-			continue
-		}
-		p.caps = append(p.caps, capLine{l, v.line})
-	}
+	p.caps, p.none = readCaps(s.caps, "caps", fail)
 	if p.none && len(s.caps.list) > 1 {
 		fail(s.caps.line, "caps", errors.New(`"none" stands alone: it says that there is no cap`))
 	}
+	var asksNone bool
+	if p.totals, asksNone = readCaps(s.approveTotal, "approve_above_total", fail); asksNone {
+		fail(s.approveTotal.line, "approve_above_total", errors.New(`"none" is no total: leave the key out, or write an empty list`))
+	}
+	p.understandPeople(s, fail)
+	p.understandHabits(s, fail)
 	p.allowText = s.allow.list
 	for _, e := range readEntries(s.allow, "allow", false, fail) {
 		switch {
@@ -196,6 +200,32 @@ func (s *source) understand(key string, errs *errorList) *parsed {
 }
 
 type failure func(line int, name string, err error)
+
+// readCaps reads a list of caps; none says that the word stands there.
+func readCaps(list values, name string, fail failure) (caps []capLine, noCap bool) {
+	if len(list.list) > maxCaps {
+		fail(list.line, name, fmt.Errorf("more than %d caps", maxCaps))
+		return nil, false
+	}
+	for _, v := range list.list {
+		if v.text == none {
+			noCap = true
+			continue
+		}
+		l, err := parseCap(v.text, "")
+		if err == nil && slices.ContainsFunc(caps, func(c capLine) bool {
+			return c.Scope.Kind == l.Scope.Kind && c.Window == l.Window && c.Counting == l.Counting
+		}) {
+			err = fmt.Errorf("%q: another one has the same window and scope: keep the lower one", clip(v.text))
+		}
+		if err != nil {
+			fail(v.line, name, err)
+			continue
+		}
+		caps = append(caps, capLine{l, v.line})
+	}
+	return caps, noCap
+}
 
 func readAmount(v value, name string, fail failure) amount {
 	if !v.set {
@@ -276,6 +306,21 @@ func (p *parsed) inherit(parent *parsed) *parsed {
 	}
 	if !p.allowSet {
 		out.allow, out.allowText, out.allowSet, out.allowLine = parent.allow, parent.allowText, parent.allowSet, parent.allowLine
+	}
+	if !p.totalsSet {
+		out.totals, out.totalsSet, out.totalsLine = parent.totals, parent.totalsSet, parent.totalsLine
+	}
+	pick(&out.hours, parent.hours, out.hours.set)
+	pick(&out.newPayee, parent.newPayee, out.newPayee.set)
+	pick(&out.mode, parent.mode, out.mode.set)
+	if !p.jumpAt.set {
+		out.jump, out.jumpAt = parent.jump, parent.jumpAt
+	}
+	if !p.approversSet {
+		out.approvers, out.approversSet, out.approversLine = parent.approvers, parent.approversSet, parent.approversLine
+	}
+	if !p.quorum.set && !(p.approversSet && len(p.approvers) == 0) {
+		out.quorum = parent.quorum // nobody to count is said with an empty list
 	}
 	out.deny = slices.Concat(parent.deny, p.deny)
 	out.rules = slices.Concat(parent.rules, p.rules)

@@ -51,6 +51,7 @@ type Verdict struct {
 	Approvers []string // who rules where a person is asked, each with a credential; shared like Limits
 	Quorum    int      // of them; 0 where there are none
 	Chat      bool     // the agent's own host may rule
+	Shadow    bool     // the table's mode: its own denials and questions are told and do not block
 }
 
 // Reason is the verdict in one line: the first denial, else the first reason
