@@ -17,6 +17,9 @@ type Alternative struct {
 	Fee    USD // the fee bound
 	Status Status
 	Reason string // why it was not chosen
+
+	Asset      Asset
+	Recipients []Payee // all of them, the primary one first
 }
 
 // Cost is the amount and the fee bound together: what the choice is made by.
@@ -26,7 +29,7 @@ func (a Alternative) Cost() USD { return costOf(a.Amount, a.Fee) }
 func (o *offered) alternative(status Status, why string) Alternative {
 	a := Alternative{
 		Rail: o.offer.Rail, Chain: o.offer.Asset.Chain, Fee: o.offer.FeeBound,
-		Status: status, Reason: why,
+		Status: status, Reason: why, Asset: o.offer.Asset, Recipients: payees(o.offer.Asset, o.offer.Recipients),
 	}
 	a.Amount, _ = o.offer.Asset.Value(o.offer.Amount)
 	return a

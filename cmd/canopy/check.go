@@ -75,7 +75,7 @@ func (a *app) printCheck(k canopy.Check) {
 		a.printf("because      %s\n", plaintext.Words(k.Reason, 2000))
 	}
 	for _, o := range k.Others {
-		a.printf("or           %s, %s on %s: %s\n", withFee(o.Amount, o.Fee), o.Rail, o.Chain.Name(), plaintext.Words(o.Reason, 2000))
+		a.printf("or           %s, %s with %s to %s: %s\n", withFee(o.Amount, o.Fee), o.Rail, o.Asset, recipients(o.Recipients), plaintext.Words(o.Reason, 2000))
 	}
 }
 

@@ -245,7 +245,7 @@ func TestCheckTellsTheOthers(t *testing.T) {
 	t.Parallel()
 	w := onBoth(t, moneyPolicy, route("GET /", 10*payment.Cent))
 	r := w.want(0, "check", w.url+"/")
-	contains(t, r.out, "mpp", "or           $0.10, x402 on base: the balance on base is unknown: no rpc is configured for that chain")
+	contains(t, r.out, "mpp", "or           $0.10, x402 with USDC on base to "+canopytest.Address("c").String()+": the balance on base is unknown: no rpc is configured for that chain")
 	w.want(0, "fetch", w.url+"/")
 	story := w.want(0, "ledger", "show", w.entries()[0]["transactionId"].(string)).out
 	contains(t, story, "mpp on tempo-testnet was chosen, at a cost of $0.1252 ($0.10 and a fee of at most $0.0252)"+

@@ -41,6 +41,10 @@ type Other struct {
 	CostUSD   *payment.USD `json:"costUsd"`
 	Status    string       `json:"status"`
 	Reason    string       `json:"reason"` // why it was not chosen
+
+	Token      payment.Address `json:"token"`
+	Symbol     string          `json:"symbol"`
+	Recipients []Payee         `json:"recipients"`
 }
 
 // Recipient is who would be paid.
@@ -56,7 +60,7 @@ func CheckOf(c canopy.Check) Check {
 	if c.Status != canopy.Allowed {
 		out.Code, out.Reasons = c.Code, reasonsOf(c.Reasons)
 	}
-	out.Recipients, out.Others = make([]Payee, len(c.Recipients)), make([]Other, len(c.Others))
+	out.Recipients, out.Others = payeesOf(c.Recipients), make([]Other, len(c.Others))
 	for i, o := range c.Others {
 		out.Others[i] = otherOf(o)
 	}
@@ -67,9 +71,6 @@ func CheckOf(c canopy.Check) Check {
 		return out
 	}
 	out.AmountUSD, out.FeeUSD, out.CostUSD = counted(c.Amount), &c.Fee, counted(c.Cost())
-	for i, p := range c.Recipients {
-		out.Recipients[i] = Payee{p.Address, counted(p.Amount)}
-	}
 	out.Rail, out.Scheme = &c.Rail, orNull(c.Scheme)
 	if n, ok := c.Chain.Number(); ok {
 		out.ChainID = &n
@@ -86,9 +87,18 @@ func otherOf(a canopy.Alternative) Other {
 	o := Other{
 		Rail: a.Rail, Network: orNull(a.Chain.Name()), AmountUSD: counted(a.Amount), FeeUSD: &a.Fee, CostUSD: counted(a.Cost()),
 		Status: a.Status.String(), Reason: plaintext.Words(a.Reason, maxText),
+		Token: a.Asset.Address, Symbol: a.Asset.Symbol, Recipients: payeesOf(a.Recipients),
 	}
 	if n, ok := a.Chain.Number(); ok {
 		o.ChainID = &n
 	}
 	return o
+}
+
+func payeesOf(to []canopy.Payee) []Payee {
+	out := make([]Payee, len(to))
+	for i, p := range to {
+		out[i] = Payee{p.Address, counted(p.Amount)}
+	}
+	return out
 }

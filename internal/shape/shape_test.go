@@ -142,11 +142,11 @@ func TestCheck(t *testing.T) {
 		Status: canopy.Allowed, Rail: "x402", Scheme: "exact", Chain: payment.Base, Network: "eip155:8453", Amount: 10 * payment.Cent,
 		Fee: 3 * payment.Cent, Recipient: payment.Address{1}, ResourceURL: "https://feed.example/depth/btc-usd", Cached: true,
 		Recipients: []canopy.Payee{{Address: payment.Address{1}, Amount: 9 * payment.Cent}, {Address: payment.Address{2}, Amount: payment.Cent}},
-		Others:     []canopy.Alternative{{Rail: "mpp", Chain: payment.Tempo, Amount: payment.Dollar, Fee: payment.Cent, Reason: "it costs\nmore"}, {Rail: "x402", Chain: payment.Base, Amount: payment.MaxUSD}},
+		Others:     []canopy.Alternative{{Rail: "mpp", Chain: payment.Tempo, Amount: payment.Dollar, Fee: payment.Cent, Reason: "it costs\nmore", Asset: payment.Asset{Symbol: "USDC", Address: payment.Address{3}}, Recipients: []canopy.Payee{{Address: payment.Address{4}, Amount: payment.Dollar}}}, {Rail: "x402", Chain: payment.Base, Amount: payment.MaxUSD}},
 	}), `{"status":"allowed","rail":"x402","chainId":8453,"amountUsd":0.10,"recipient":{"address":"0x0100000000000000000000000000000000000000","slug":null,"name":null},"resourceUrl":"https://feed.example/depth/btc-usd","scheme":"exact","network":"base","realm":null,"cached":true,"feeUsd":0.03,"costUsd":0.13,`+
 		`"recipients":[{"address":"0x0100000000000000000000000000000000000000","amountUsd":0.09},{"address":"0x0200000000000000000000000000000000000000","amountUsd":0.01}],`+
-		`"others":[{"rail":"mpp","chainId":4217,"network":"tempo","amountUsd":1.00,"feeUsd":0.01,"costUsd":1.01,"status":"denied","reason":"it costs more"},`+
-		`{"rail":"x402","chainId":8453,"network":"base","amountUsd":null,"feeUsd":0.00,"costUsd":null,"status":"denied","reason":""}]}`)
+		`"others":[{"rail":"mpp","chainId":4217,"network":"tempo","amountUsd":1.00,"feeUsd":0.01,"costUsd":1.01,"status":"denied","reason":"it costs more","token":"0x0300000000000000000000000000000000000000","symbol":"USDC","recipients":[{"address":"0x0400000000000000000000000000000000000000","amountUsd":1.00}]},`+
+		`{"rail":"x402","chainId":8453,"network":"base","amountUsd":null,"feeUsd":0.00,"costUsd":null,"status":"denied","reason":"","token":"0x0000000000000000000000000000000000000000","symbol":"","recipients":[]}]}`)
 }
 
 func TestBody(t *testing.T) {
