@@ -127,8 +127,12 @@ func (m *Memory) Entries(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 			yield(Entry{}, err)
 			return
 		}
-		found := m.tx.query(q)
+		found, err := m.tx.query(q)
 		m.mu.Unlock()
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
 		for _, e := range found {
 			if err := ctx.Err(); err != nil {
 				yield(Entry{}, err)

@@ -356,14 +356,24 @@ func (t *memoryTx) span(r *row, was, is span) {
 }
 
 // query is the entries that match q, in q's order.
-func (t *memoryTx) query(q Query) []*Entry {
+func (t *memoryTx) query(q Query) ([]*Entry, error) {
 	var out []*Entry
+	skip := 0
+	if q.After != "" {
+		r, ok := t.entries[q.After]
+		if !ok {
+			return nil, ErrNotFound
+		}
+		if skip = int(r.n) + 1; !q.Oldest {
+			skip = len(t.order) - int(r.n)
+		}
+	}
 	match := func(e *Entry) bool {
 		return (q.Agent == "" || e.Agent == q.Agent) && (q.Host == "" || e.Host == q.Host) &&
 			(len(q.States) == 0 || slices.Contains(q.States, e.State)) &&
 			(q.Since.IsZero() || !e.CreatedAt.Before(q.Since)) && (q.Until.IsZero() || e.CreatedAt.Before(q.Until))
 	}
-	for i := range t.order {
+	for i := skip; i < len(t.order); i++ {
 		at := i
 		if !q.Oldest {
 			at = len(t.order) - 1 - i
@@ -374,7 +384,7 @@ func (t *memoryTx) query(q Query) []*Entry {
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // Approval is that of ApprovalTx.

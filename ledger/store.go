@@ -201,6 +201,10 @@ type Query struct {
 	Until  time.Time // CreatedAt before
 	Limit  int       // 0 for all
 	Oldest bool      // oldest first
+
+	// After, where it is set, is the payment that the iteration goes on after,
+	// in its order; ErrNotFound where it is not there.
+	After payment.ID
 }
 
 // Errors that callers branch on.

@@ -70,6 +70,10 @@ func testEntries(w *world) {
 		{"since", ledger.Query{Since: noon.Add(4 * time.Minute)}, []int{11, 10, 9, 8}},
 		{"until", ledger.Query{Until: noon.Add(time.Minute)}, []int{1, 0}},
 		{"between", ledger.Query{Since: noon.Add(time.Minute), Until: noon.Add(2 * time.Minute), Agent: "trader"}, []int{2}},
+		{"after", ledger.Query{After: all[5], Limit: 3}, []int{4, 3, 2}},
+		{"after, oldest", ledger.Query{After: all[8], Oldest: true}, []int{9, 10, 11}},
+		{"after one of others", ledger.Query{After: all[6], Agent: "other"}, []int{5, 3, 1}},
+		{"after the last", ledger.Query{After: all[0]}, nil},
 		{"none", ledger.Query{Agent: "nobody"}, nil},
 		{"none of that state", ledger.Query{States: []ledger.State{ledger.Settled}}, nil},
 	} {
@@ -86,6 +90,11 @@ func testEntries(w *world) {
 		}
 		if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 			w.Errorf("%s gives %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	for _, err := range w.s.Entries(w.ctx, ledger.Query{After: payment.NewID(w.now())}) {
+		if !errors.Is(err, ledger.ErrNotFound) {
+			w.Errorf("after a payment that is not there: %v", err)
 		}
 	}
 	// An iteration may be left, and the store called from within one.

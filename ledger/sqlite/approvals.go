@@ -38,7 +38,7 @@ func (p approvals) List(ctx context.Context, agent string, pending bool, now tim
 		now = later(now, seen.At)
 		sql := `SELECT id, body FROM approvals WHERE (? = '' OR agent = ?) ORDER BY n DESC`
 		if pending {
-			sql = `SELECT id, body FROM approvals WHERE (? = '' OR agent = ?) AND status = 0 ORDER BY n DESC`
+			sql = `SELECT id, body FROM approvals INDEXED BY approvals_open WHERE (? = '' OR agent = ?) AND status = 0 ORDER BY n DESC`
 		}
 		return t.c.query(sql, []driver.Value{agent, agent}, func(row []driver.Value) error {
 			var id string

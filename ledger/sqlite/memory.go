@@ -28,6 +28,7 @@ type memory struct {
 	marks    map[policy.Window]*markRow
 	counters map[ledger.CounterKey]*counterRow
 	rows     map[payment.ID]*paymentRow
+	spending map[spendingKey]spent // what is to be added to the table
 
 	dirtyMeta     bool
 	dirtyAnchor   bool
@@ -95,6 +96,9 @@ func (t *tx) flush() error {
 		}
 	}
 	m.dirtyMarks = m.dirtyMarks[:0]
+	if err := t.writeSpending(); err != nil {
+		return err
+	}
 	if !m.dirtyMeta {
 		return nil
 	}

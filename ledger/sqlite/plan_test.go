@@ -68,6 +68,8 @@ func TestPlans(t *testing.T) {
 	tx.SlotEver("") // both looks
 	tx.claimable("", s.clock.Now(), 1)
 	tx.Approver("")
+	tx.paidHost("", "", 1)
+	tx.paidPayee(payment.Address{}, 1)
 	if s.w.failed != nil {
 		t.Fatal(s.w.failed)
 	}

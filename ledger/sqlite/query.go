@@ -24,6 +24,19 @@ func (s *Store) Entries(ctx context.Context, q ledger.Query) iter.Seq2[ledger.En
 		if q.Oldest {
 			last = 0
 		}
+		if q.After != "" {
+			err := s.read(ctx, func(t *tx) error {
+				ok, err := t.c.first(`SELECT n FROM payments WHERE id = ?`, []driver.Value{string(q.After)}, &last)
+				if err == nil && !ok {
+					err = ledger.ErrNotFound
+				}
+				return err
+			})
+			if err != nil {
+				yield(ledger.Entry{}, err)
+				return
+			}
+		}
 		for {
 			size := pageRows
 			if q.Limit > 0 {

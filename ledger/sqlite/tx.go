@@ -173,6 +173,7 @@ func (t *tx) Insert(e *ledger.Entry, ev *ledger.Event) error {
 			return err
 		}
 	}
+	t.spend(nil, e)
 	return t.stored(&paymentRow{n, e}, ev)
 }
 
@@ -215,6 +216,7 @@ func (t *tx) Update(e *ledger.Entry, ev *ledger.Event) error {
 			return err
 		}
 	}
+	t.spend(was.e, e)
 	return t.stored(&paymentRow{was.n, e}, ev)
 }
 

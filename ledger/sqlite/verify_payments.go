@@ -34,11 +34,15 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 		v.Problem("the slots: %v", err)
 	}
 	pages, done := make(chan []found, 1), make(chan struct{})
+	sums := map[spendingKey]spent{}
 	go func() {
 		defer close(done)
 		for page := range pages {
 			for i := range page {
 				page[i].judge(v, ended)
+				if e := page[i].e; e != nil {
+					sums[spendingKeyOf(e)] = sums[spendingKeyOf(e)].plus(spentOf(e))
+				}
 			}
 		}
 	}()
@@ -46,6 +50,9 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 	close(pages)
 	<-done
 	if err != nil {
+		return err
+	}
+	if err := t.verifySpending(v, sums); err != nil {
 		return err
 	}
 	if err := t.c.query(`SELECT g.n FROM gas g LEFT JOIN payments p ON p.n = g.n WHERE p.n IS NULL LIMIT 1`, nil, func([]driver.Value) error {

@@ -22,3 +22,18 @@ CREATE TABLE approvers (
   rotated     INTEGER NOT NULL,           -- 0 for never
   revoked     INTEGER NOT NULL            -- 0 for who may rule
 ) STRICT, WITHOUT ROWID;
+
+-- spending sums what counts of the payments of a day, as ledger.Spending has it.
+CREATE TABLE spending (
+  day         INTEGER NOT NULL,           -- of UTC, since 1970, in which they were asked for
+  agent       TEXT    NOT NULL,
+  host        TEXT    NOT NULL,
+  dollars     INTEGER NOT NULL,           -- of each payment the whole ones, and
+  micros      INTEGER NOT NULL,           -- the rest, so that no sum is too large
+  count       INTEGER NOT NULL,
+  PRIMARY KEY (day, agent, host)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO spending (day, agent, host, dollars, micros, count)
+  SELECT created / 86400000000, agent, host, cost / 1000000, cost % 1000000, 1 FROM payments WHERE counts IS NOT NULL
+  ON CONFLICT (day, agent, host) DO UPDATE SET dollars = dollars + excluded.dollars, micros = micros + excluded.micros, count = count + 1;
