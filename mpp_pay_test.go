@@ -167,11 +167,11 @@ func TestMPPProof(t *testing.T) {
 	play(t, onTempo(setup{policy: "[policy.default]\ncaps = [\"$1 / 24h\", \"2 payments / 1h\"]\nallow = [\"host:127.0.0.1:8402\"]\n"}), func(t *testing.T, w *world) {
 		s, url := w.asksFor(canopytest.Route{Proof: true}, canopytest.MPPConfig{ProofOnce: true})
 		g := w.bought(w.get(url))
-		if g.paid.Amount != 0 || g.paid.Fee != 0 || g.paid.TxHash != "" {
+		if g.paid.Amount != 0 || g.paid.Fee != 0 || g.paid.TxHash != "" || g.paid.Settlement != canopy.SettlementClaimed {
 			t.Errorf("%+v", g.paid)
 		}
-		e := w.state(g.paid.PaymentID, ledger.Claimed)
-		if e.Slot.Kind != payment.SlotProof || e.Cost != 0 || e.Watched {
+		e := w.state(g.paid.PaymentID, ledger.Settled)
+		if e.Slot.Kind != payment.SlotProof || e.Cost != 0 || e.Watched || !e.SpentAt.IsZero() || !strings.Contains(e.Note, "moved nothing") {
 			t.Errorf("%+v", e)
 		}
 		w.bought(w.get(url))

@@ -3,6 +3,7 @@ package canopy_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -327,4 +328,46 @@ func problems(due bool) []bool {
 		return []bool{true}
 	}
 	return nil
+}
+
+// A proof is on no chain: it ends with what came back, or with its validity, and
+// either way goes on counting as one payment of nothing. No round looks at it again.
+func TestMPPReconcileProof(t *testing.T) {
+	play(t, onTempo(setup{policy: "[policy.default]\ncaps = [\"$1 / 24h\", \"4 payments / 1h\"]\nallow = [\"*\"]\n"}), func(t *testing.T, w *world) {
+		_, url := w.asksFor(canopytest.Route{Proof: true}, canopytest.MPPConfig{},
+			canopytest.First(canopytest.NoReceipt()), canopytest.Rule{From: 2, To: 2, Fault: canopytest.StatusWithReceipt(500)},
+			canopytest.Rule{From: 3, To: 3, Fault: canopytest.DropBeforeSettling()})
+		given := w.get(url).paid.PaymentID
+		claimed := w.get(url + "2").paid.PaymentID
+		lost := w.doubt(url + "3")
+		w.state(given, ledger.InDoubt)
+		w.state(claimed, ledger.Claimed)
+		done := w.bought(w.get(url + "4")).paid.PaymentID
+		w.step("while they are valid", func() {
+			if r := w.reconcile(); r.Looked != 3 || r.Waiting != 3 || r.Proofs+r.Settled+r.Unwatched != 0 {
+				t.Errorf("%+v", r)
+			}
+		})
+		w.state(given, ledger.InDoubt)
+		w.clock.Set(w.state(lost, ledger.InDoubt).ValidBefore)
+		w.step("their end", func() {
+			if r := w.reconcile(); r.Looked != 3 || r.Proofs != 3 || r.Settled+r.Waiting != 0 || len(r.Changed) != 3 || r.Changed[0].Settlement == canopy.SettlementConfirmed {
+				t.Errorf("%+v", r)
+			}
+		})
+		for _, id := range []canopy.PaymentID{given, claimed, lost, done} {
+			if e := w.state(id, ledger.Settled); e.Spent != 0 || e.Assumed || !e.SpentAt.IsZero() || !strings.Contains(e.Note, "moved nothing") {
+				t.Errorf("%+v", e)
+			}
+		}
+		w.step("a round later", func() {
+			if r := w.reconcile(); r.Looked != 0 {
+				t.Errorf("%+v", r)
+			}
+		})
+		w.refused("four an hour", func() { w.denied(w.get(url+"5"), "count_exceeded") })
+		w.counted(0)
+		w.clock.Advance(62 * time.Minute)
+		w.bought(w.get(url + "5"))
+	})
 }

@@ -16,7 +16,7 @@ import (
 
 // Reconciliation is what Reconcile did.
 type Reconciliation struct {
-	Looked    int // holds on chains that can be asked, of every agent and account on the ledger
+	Looked    int // holds on chains that can be asked, and proofs, of every agent and account on the ledger
 	Recovered int // payments of processes that are gone, now in doubt
 	Settled   int
 	Released  int // expired unused
@@ -24,6 +24,7 @@ type Reconciliation struct {
 	Operator  int // put before an operator, and every agent frozen
 	Waiting   int // nothing final is known yet
 	Unwatched int // holds on chains that nobody can ask
+	Proofs    int // proofs that ended: they are on no chain, and moved nothing
 
 	Changed []Result             // the payments that moved
 	Foreign []payment.Settlement // uses of our key that the ledger does not know
@@ -39,8 +40,9 @@ func (r Reconciliation) moved() bool { return r.Settled+r.Released+r.Cancelled >
 // evidence only: a payment is settled where its transfer is there, released
 // where its slot is unused at a block that is not before the end of its
 // validity, cancelled where its slot was cancelled, and put before an operator,
-// with every agent frozen, where its slot moved something else. It also looks
-// for uses of our key that this ledger never signed (Config.ForeignUse).
+// with every agent frozen, where its slot moved something else. Proofs, which are
+// on no chain, end with their validity. It also looks for uses of our key that this
+// ledger never signed (Config.ForeignUse).
 //
 // It never signs, needs no key, may run in several processes at once, and may
 // be killed at any point: each payment moves by a compare-and-set of its own.
@@ -99,10 +101,11 @@ func (r *round) run(ctx context.Context) error {
 			r.problem(fmt.Errorf("recovering payments of processes that are gone: %w", err))
 		}
 	}
-	live, err := r.holds(ctx)
+	live, proofs, err := r.holds(ctx)
 	if err != nil {
 		return fmt.Errorf("canopy: reconcile: reading the ledger: %w", err)
 	}
+	r.proofs(ctx, proofs)
 	for _, ch := range r.c.cfg.Treasury.Chains {
 		rec, ok := ch.(Reconciler)
 		if !ok {
@@ -120,14 +123,18 @@ func (r *round) run(ctx context.Context) error {
 
 func (r *round) problem(err error) { r.out.Problems = append(r.out.Problems, err) }
 
-// holds are the payments that a chain can say something about, by chain.
-func (r *round) holds(ctx context.Context) (map[ChainID][]ledger.Entry, error) {
-	out := map[ChainID][]ledger.Entry{}
+// holds are the payments that a chain can say something about, by chain, and the
+// proofs, about which none can.
+func (r *round) holds(ctx context.Context) (out map[ChainID][]ledger.Entry, proofs []ledger.Entry, err error) {
+	out = map[ChainID][]ledger.Entry{}
 	q := ledger.Query{States: []ledger.State{ledger.Authorized, ledger.InDoubt, ledger.Claimed}, Oldest: true}
 	for e, err := range r.c.cfg.Store.Entries(ctx, q) {
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, nil, err
+		case e.Slot.Kind == payment.SlotProof:
+			proofs = append(proofs, e)
+			r.out.Looked++
 		case r.c.watched(e.Slot):
 			out[e.Slot.Chain] = append(out[e.Slot.Chain], e)
 			r.out.Looked++
@@ -135,7 +142,20 @@ func (r *round) holds(ctx context.Context) (map[ChainID][]ledger.Entry, error) {
 			r.out.Unwatched++
 		}
 	}
-	return out, nil
+	return out, proofs, nil
+}
+
+// proofs ends those whose validity did, whatever came back. What is live is
+// authorized, in doubt or claimed.
+func (r *round) proofs(ctx context.Context, proofs []ledger.Entry) {
+	for _, e := range proofs {
+		if e.State == ledger.Authorized || r.c.cfg.Now().Before(e.ValidBefore) {
+			r.out.Waiting++
+			continue
+		}
+		r.find(e, ledger.Change{To: ledger.Settled, By: ledger.ByRecovery}, &r.out.Proofs)
+	}
+	r.record(ctx, 0)
 }
 
 // slotBatch is how many slots are asked about at once.
@@ -202,7 +222,7 @@ func (r *round) ask(ctx context.Context, rec Reconciler, at payment.Block, entri
 			r.out.Waiting++
 		}
 	}
-	r.record(ctx, rec)
+	r.record(ctx, rec.Sources())
 	return nil
 }
 
@@ -227,12 +247,12 @@ const (
 	writers     = 64
 )
 
-// record writes down what was found.
-func (r *round) record(ctx context.Context, rec Reconciler) {
+// record writes down what was found, by the word of so many nodes.
+func (r *round) record(ctx context.Context, nodes int) {
 	found := r.found
 	r.found = nil
 	errs := make([]error, len(found))
-	one := func(i int) { found[i].e, errs[i] = r.c.evidence(ctx, rec.Sources(), found[i].e, found[i].ch) }
+	one := func(i int) { found[i].e, errs[i] = r.c.evidence(ctx, nodes, found[i].e, found[i].ch) }
 	if len(found) <= fewFindings {
 		for i := range found {
 			one(i)
@@ -276,9 +296,11 @@ func (c *Client) evidence(ctx context.Context, nodes int, e ledger.Entry, ch led
 		}
 		e = next
 	}
-	ch.ID, ch.Version, ch.By, ch.Now = e.ID, e.Version, ledger.ByChain, c.cfg.Now()
-	ch.Assumed = nodes < 2 && (ch.To == ledger.ExpiredUnused || ch.To == ledger.Cancelled)
-	ch.Who = fmt.Sprintf("nodes: %d", nodes)
+	ch.ID, ch.Version, ch.Now = e.ID, e.Version, c.cfg.Now()
+	if ch.By != ledger.ByRecovery {
+		ch.By, ch.Who = ledger.ByChain, fmt.Sprintf("nodes: %d", nodes)
+		ch.Assumed = nodes < 2 && (ch.To == ledger.ExpiredUnused || ch.To == ledger.Cancelled)
+	}
 	next, err := c.cfg.Store.Advance(ctx, ch)
 	if err != nil {
 		return e, err

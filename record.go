@@ -8,6 +8,7 @@ import (
 	"github.com/canopy-go/canopy/internal/clock"
 	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
 )
 
 // doubt is the state of e when nothing new is proved: a claim is not taken back.
@@ -27,6 +28,9 @@ func doubt(e ledger.Entry) ledger.State {
 func (c *Client) record(ctx context.Context, e ledger.Entry, ch ledger.Change) (ledger.Entry, string) {
 	if !ledger.Legal(e.State, ch.To, ledger.ByClient) {
 		return e, "" // final already, by the chain's word
+	}
+	if ch.To == ledger.Claimed && ch.Delivered && e.Slot.Kind == payment.SlotProof {
+		ch.To = ledger.Settled // nothing more becomes of it
 	}
 	ch.ID, ch.Version, ch.By, ch.Now = e.ID, e.Version, ledger.ByClient, c.cfg.Now()
 	detached, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)

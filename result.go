@@ -101,11 +101,11 @@ func resultOf(e ledger.Entry) Result {
 	default:
 		r.Status = Allowed
 	}
-	switch e.State {
-	case ledger.Claimed:
-		r.Settlement = SettlementClaimed
-	case ledger.Settled:
+	switch {
+	case e.State == ledger.Settled && e.Slot.Kind != payment.SlotProof:
 		r.Settlement = SettlementConfirmed
+	case e.State == ledger.Claimed, e.State == ledger.Settled && e.Receipt.Claim != payment.ClaimNone:
+		r.Settlement = SettlementClaimed // a proof is on no chain
 	}
 	r.setReasons(e.Reasons)
 	return r

@@ -72,7 +72,7 @@ func (r *round) account(ctx context.Context, rec Reconciler, at payment.Block, k
 		for _, e := range entries {
 			r.settle(ctx, rec, at, e, bySlot[e.Slot])
 		}
-		r.record(ctx, rec)
+		r.record(ctx, rec.Sources())
 		if from.known && first <= from.next {
 			err := r.foreign(ctx, rec, k, &from, uses, at)
 			return from.problems(err)

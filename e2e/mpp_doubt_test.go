@@ -363,7 +363,7 @@ allow       = ["host:127.0.0.1"]
 			t.Fatal(err)
 		}
 		r, _ := canopy.PaymentOf(resp)
-		if e := b.entry(t, r.PaymentID); resp.StatusCode != http.StatusOK || r.State != ledger.Claimed || e.Slot.Kind != payment.SlotProof || e.Spent != 0 {
+		if e := b.entry(t, r.PaymentID); resp.StatusCode != http.StatusOK || r.State != ledger.Settled || e.Slot.Kind != payment.SlotProof || e.Spent != 0 {
 			t.Errorf("%s, %+v", resp.Status, r)
 		}
 	}

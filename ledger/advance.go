@@ -28,6 +28,11 @@ func AdvanceTx(tx Tx, c *Change, env Env) (*Entry, error) {
 		said.Assumed = true // whatever becomes of it is by a person's word
 		c = &said
 	}
+	if ended(c.To, c.By) && c.Note == "" {
+		said := *c
+		said.Note = proofNote
+		c = &said
+	}
 	return advance(tx, was, c, env)
 }
 
@@ -80,6 +85,9 @@ func advance(tx Tx, was *Entry, c *Change, env Env) (*Entry, error) {
 	e.Version++
 	if c.Receipt != nil {
 		e.Receipt = *c.Receipt
+	}
+	if err := c.proves(&e, now); err != nil {
+		return nil, err
 	}
 	if c.HTTP != 0 {
 		e.HTTP = c.HTTP

@@ -18,7 +18,7 @@ const (
 	Authorized            // committed; a signature may exist and may be on its way
 	Claimed               // the seller claims settlement; counts as spent
 	InDoubt               // a signature may have left and no proof came back
-	Settled               // the chain shows the transfer, final
+	Settled               // the chain shows the transfer, final; of a proof: it ended, and moved nothing
 	ExpiredUnused         // the chain shows that it can never move, or an operator said so
 	Cancelled             // our own cancellation used up the slot, final
 	NeedsOperator         // the slot is used and the transfer is not the agreed one
@@ -68,7 +68,7 @@ const (
 	ByPerson                // an approver, or the clock on an approval
 	ByChain                 // reconciliation, on finalized evidence
 	ByOperator              // canopy ledger resolve
-	ByRecovery              // the ledger, on a payment whose process is gone
+	ByRecovery              // the ledger, on a payment whose process is gone, or whose time is up
 )
 
 // String is the actor's name.
@@ -76,7 +76,8 @@ func (a Actor) String() string {
 	return [...]string{"client", "person", "chain", "operator", "recovery"}[min(int(a), 4)]
 }
 
-// moves is the one table of legal moves.
+// moves is the one table of legal moves. Settled by the client or the ledger is
+// for proofs alone: see Change.proves.
 var moves = map[State]map[State][]Actor{
 	Proposed: {Denied: {ByClient}, PendingApproval: {ByClient}, Authorized: {ByClient}},
 	PendingApproval: {
@@ -84,15 +85,15 @@ var moves = map[State]map[State][]Actor{
 	},
 	Approved: {Authorized: {ByClient}, ApprovalExpired: {ByPerson, ByClient, ByRecovery}},
 	Authorized: {
-		Claimed: {ByClient}, InDoubt: {ByClient, ByRecovery},
+		Claimed: {ByClient}, InDoubt: {ByClient, ByRecovery}, Settled: {ByClient},
 	},
 	InDoubt: {
 		Claimed: {ByClient},
-		Settled: {ByChain, ByOperator}, ExpiredUnused: {ByChain, ByOperator},
+		Settled: {ByChain, ByOperator, ByClient, ByRecovery}, ExpiredUnused: {ByChain, ByOperator},
 		Cancelled: {ByChain}, NeedsOperator: {ByChain},
 	},
 	Claimed: {
-		Settled: {ByChain, ByOperator}, ExpiredUnused: {ByChain, ByOperator},
+		Settled: {ByChain, ByOperator, ByClient, ByRecovery}, ExpiredUnused: {ByChain, ByOperator},
 		Cancelled: {ByChain}, NeedsOperator: {ByChain},
 	},
 	NeedsOperator: {Settled: {ByOperator}, ExpiredUnused: {ByOperator}},

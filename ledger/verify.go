@@ -52,6 +52,9 @@ func replay(events []Event) (e replayed, err error) {
 			e.AuthorizedAt = ev.At
 			e.Spent, e.longest = e.Cost, e.ValidBefore.Sub(ev.At)
 		}
+		if ended(ev.To, ev.By) && !strings.HasPrefix(e.slot, "proof/") {
+			return e, fmt.Errorf("ledger: event %d of %s settles by %s what is no proof", ev.Seq, ev.Payment, ev.By)
+		}
 		if ev.From.Live() {
 			d.outcome(&e.Entry, ev)
 		}

@@ -182,7 +182,7 @@ func (o *oracle) audit() {
 		if r.signed && had[r.slotKey] == 1 {
 			opts.Signatures = append(opts.Signatures, check.Signature{Slot: r.slotKey, At: r.signedAt})
 		}
-		clear = clear && !(r.state == ledger.Settled && r.tx.failed)
+		clear = clear && !(r.state == ledger.Settled && r.tx != nil && r.tx.failed)
 	}
 	for _, c := range w.chains {
 		clear = clear && !slices.ContainsFunc(c.log, (*chainTx).outside)
@@ -214,7 +214,7 @@ func (o *oracle) rested() {
 		}
 	}
 	for _, r := range o.all {
-		if r.watched && r.state.Live() && r.state != ledger.NeedsOperator {
+		if (r.watched || r.slot.Kind == payment.SlotProof) && r.state.Live() && r.state != ledger.NeedsOperator {
 			o.w.breaks("I12: %s is still %s, long after its end is final", r, r.state)
 		}
 	}

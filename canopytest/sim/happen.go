@@ -355,7 +355,7 @@ func (w *world) resolve() {
 		switch {
 		case r.chain.isFinal(r.tx) && r.tx.r == r && !r.tx.failed:
 			to = ledger.Settled
-		case r.state == ledger.Authorized || !r.chain.dead(r):
+		case r.state == ledger.Authorized || r.state == ledger.Settled || !r.chain.dead(r):
 			continue
 		}
 		e, err := w.book.Advance(context.Background(), ledger.Change{

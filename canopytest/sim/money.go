@@ -220,6 +220,10 @@ func (o *oracle) became(t *task, r *record, e ledger.Entry) {
 			w.breaks("I8: %s is %s, and can still move: final is %s, it ends at %s", r, e.State,
 				r.chain.finalTime().Format("15:04:05"), r.validBefore.Format("15:04:05"))
 		}
+	case r.slot.Kind == payment.SlotProof && e.State == ledger.Settled:
+		if !paidFor(e) && w.now.Add(90*time.Second).Before(r.validBefore) {
+			w.breaks("I8: %s ends at %s, is not answered, and is %s", r, r.validBefore.Format("15:04:05"), e.State)
+		}
 	case e.State == ledger.Settled:
 		if !ours || r.tx.failed && (t == nil || !r.chain.liedSince(t.began)) {
 			w.breaks("I8: %s is settled, and no final block shows it", r)
@@ -227,6 +231,11 @@ func (o *oracle) became(t *task, r *record, e ledger.Entry) {
 			w.breaks("I8: %s counts until %s, and moved at %s", r, e.SpentAt, moved)
 		}
 	}
+}
+
+// paidFor reports whether a receipt is recorded of e that says so.
+func paidFor(e ledger.Entry) bool {
+	return e.Receipt.Claim == payment.ClaimPaid || e.Receipt.Claim == payment.ClaimUsed
 }
 
 // spent is I1 of one payment: what counts of it is all that it may cost while it

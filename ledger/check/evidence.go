@@ -62,7 +62,7 @@ func (v *evidence) payment(c *checking, e *ledger.Entry) {
 		delete(v.uses, slot)
 	}
 	if len(uses) == 0 {
-		if len(c.o.Uses) > 0 && e.State == ledger.Settled && !e.Assumed {
+		if len(c.o.Uses) > 0 && e.State == ledger.Settled && !e.Assumed && e.Slot.Kind != payment.SlotProof {
 			c.found(e, "I8: it is settled, and the chain shows nothing of it")
 		}
 		return

@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"CompareAndSet", testCompareAndSet},
 		{"Outcome", testOutcome},
 		{"Holds", testHolds},
+		{"Proofs", testProofs},
 		{"Caps", testCaps},
 		{"CapRace", testCapRace},
 		{"CapForms", testCapForms},
