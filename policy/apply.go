@@ -14,27 +14,37 @@ const (
 	CodeCountExceeded = "count_exceeded"
 )
 
-// Apply is v with its caps judged by uses: a reason is added for each limit of
+// Apply is v with its limits judged by uses: a reason is added for each limit of
 // v that has no room for one more payment of v.Cost, and the status is lowered
-// to denied then. It never raises a status. Evaluate judges the uses of its
-// History by Apply, and the ledger calls it inside the step that reserves, so
-// both say the same.
+// to what it says: denied, or that a person is asked where the limit asks. It
+// never raises a status, and a limit of a table in shadow changes none. Evaluate
+// judges the uses of its History by Apply, and the ledger calls it inside the
+// step that reserves, so both say the same.
 //
 // A use stands for a limit of v where scope, window and kind are the same; a
 // limit without a use adds nothing here. A reason that v already has for the
 // same limit is replaced by the newer figures. v's slices are not changed.
 func (v Verdict) Apply(uses []Use) Verdict {
-	var full []Reason
+	var full, asked []Reason
 	for i, l := range v.Limits {
-		if u, ok := useOf(l, i, uses); ok && !u.Fits(v.Cost) {
+		u, ok := useOf(l, i, uses)
+		switch {
+		case !ok || u.Fits(v.Cost):
+			continue
+		case l.Asks:
+			asked = append(asked, u.reason(v.Cost))
+		default:
 			full = append(full, u.reason(v.Cost))
 		}
+		if !l.Shadow {
+			v.Status = min(v.Status, l.says())
+		}
 	}
-	if len(full) == 0 {
+	if len(full)+len(asked) == 0 {
 		return v
 	}
 	// Caps come before the rules that ask a person, and after all others.
-	reasons := make([]Reason, 0, len(v.Reasons)+len(full))
+	reasons := make([]Reason, 0, len(v.Reasons)+len(full)+len(asked))
 	for _, r := range v.Reasons {
 		if r.Status != payment.PendingApproval && !replaced(r, full) {
 			reasons = append(reasons, r)
@@ -42,12 +52,20 @@ func (v Verdict) Apply(uses []Use) Verdict {
 	}
 	reasons = append(reasons, full...)
 	for _, r := range v.Reasons {
-		if r.Status == payment.PendingApproval {
+		if r.Status == payment.PendingApproval && !replaced(r, asked) {
 			reasons = append(reasons, r)
 		}
 	}
-	v.Reasons, v.Status = reasons, payment.Denied
+	v.Reasons = append(reasons, asked...)
 	return v
+}
+
+// says is what becomes of a payment above l.
+func (l Limit) says() payment.Status {
+	if l.Asks {
+		return payment.PendingApproval
+	}
+	return payment.Denied
 }
 
 // useOf finds what uses say of l, which is the i-th limit: stores answer in the
@@ -80,16 +98,19 @@ func replaced(r Reason, by []Reason) bool {
 // reason says that u has no room for cost.
 func (u Use) reason(cost payment.USD) Reason {
 	r := Reason{
-		Status: payment.Denied, Rule: u.Limit.String(), Scope: u.Limit.Scope.Key(),
+		Status: u.Limit.says(), Shadow: u.Limit.Shadow, Rule: u.Limit.String(), Scope: u.Limit.Scope.Key(),
 		Cost: cost, Used: u.USD, Limit: u.Limit.USD, Count: u.Count, MaxCount: u.Limit.Count, Until: u.ResetsAt,
 	}
-	if u.Limit.Counting {
-		r.Code = CodeCountExceeded
-		r.Text = "Payment count exceeded: " + strconv.FormatInt(u.Count, 10) + " + 1 > " + r.Rule
-		return r
-	}
+	what, sum := "Spend cap", u.USD.String()+" + "+cost.String()
 	r.Code = CodeCapExceeded
-	r.Text = "Spend cap exceeded: " + u.USD.String() + " + " + cost.String() + " > " + r.Rule
+	if u.Limit.Counting {
+		what, sum = "Payment count", strconv.FormatInt(u.Count, 10)+" + 1"
+		r.Code = CodeCountExceeded
+	}
+	if u.Limit.Asks {
+		what, r.Code = "Approval total", CodeApprovalTotal
+	}
+	r.Text = what + " exceeded: " + sum + " > " + r.Rule
 	return r
 }
 

@@ -164,7 +164,7 @@ func (d *document) finish(q *parsed, org []Limit) *table {
 		approvalTTL:     or(q.ttl, defaultApprovalTTL),
 		maxPending:      defaultMaxPending,
 		approvers:       q.approvers, quorum: min(1, len(q.approvers)),
-		hours: q.hours.in(q.timezone), payee: q.newPayee, jump: q.jump, shadow: q.mode.text == shadow,
+		hours: q.hours.in(q.timezone), payee: q.newPayee, jump: q.jump, jumpSet: q.jumpAt.set, shadow: q.mode.text == shadow,
 	}
 	if !d.finishPeople(q, t) {
 		return nil
@@ -212,6 +212,7 @@ func (t *table) limit(c capLine, zone value) Limit {
 	l := c.Limit
 	l.Scope.Agent, l.Scope.Shared = t.name, t.shared
 	l.Window = inZone(l.Window, zone)
+	l.Shadow = t.shadow
 	switch l.Scope.Kind {
 	case ScopeHost:
 		t.hostCaps = true

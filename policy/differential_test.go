@@ -32,7 +32,12 @@ var (
 	worldAgents  = []string{"default", "ana", "ben", "cleo", "nobody"}
 	worldAmounts = []string{"$0", "$0.5", "$1", "$1.000001", "$2", "$5", "$7.50", "$10", "$20"}
 	worldWindows = []string{"90s", "1h", "24h", "7d", "day", "week", "month", "ever"}
-	worldZones   = []string{"UTC", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Asia/Kathmandu"}
+	worldJumps   = []string{"3x", "1.5x", "1.001x", "10x", "1000x"}
+	worldHours   = []string{
+		"Mon-Fri 08:00-20:00 Europe/Berlin", "Mon,Wed-Fri 06:30-22:15", "Sat,Sun", "00:00-24:00", "22:00-06:00 America/New_York", "Mon-Sun",
+		"Fri-Mon 12:00-11:00, Tue 00:00-00:01", "Mon-Thu 08:00-12:00,13:00-18:00, Fri 08:00-13:00 Asia/Kathmandu", "Sun 20:00-04:00", "02:00-03:00 Europe/Berlin",
+	}
+	worldZones = []string{"UTC", "Europe/Berlin", "America/New_York", "Pacific/Apia", "Asia/Kathmandu"}
 )
 
 type dice struct{ *rand.Rand }
@@ -171,8 +176,42 @@ func (d dice) document() string {
 		if d.chance(30) {
 			fmt.Fprintf(&b, "timezone = %q\n", one(d, worldZones))
 		}
+		d.habits(&b)
 	}
 	return b.String()
+}
+
+// habits draws the keys that few tables have.
+func (d dice) habits(b *strings.Builder) {
+	if d.chance(15) {
+		totals := quoted(slices.DeleteFunc(d.caps(true), func(string) bool { return d.chance(40) }))
+		if !strings.Contains(totals, ",") && totals != "[]" {
+			totals = strings.Trim(totals, "[]") // one alone is a text too
+		}
+		fmt.Fprintf(b, "approve_above_total = %s\n", totals)
+	}
+	if d.chance(12) {
+		if d.chance(50) {
+			fmt.Fprintf(b, "hours = %q\n", one(d, worldHours))
+		} else {
+			fmt.Fprintf(b, "hours = %s\n", quoted([]string{one(d, worldHours), one(d, worldHours)}))
+		}
+	}
+	if d.chance(12) {
+		fmt.Fprintf(b, "new_payee = %q\n", one(d, []string{"approve", "approve", "deny"}))
+	}
+	if d.chance(15) {
+		fmt.Fprintf(b, "price_jump = %q\n", one(d, worldJumps))
+	}
+	if d.chance(10) {
+		fmt.Fprintf(b, "mode = %q\n", one(d, []string{"shadow", "enforce"}))
+	}
+	if d.chance(15) {
+		fmt.Fprintf(b, "approvers = %s\n", one(d, []string{"[]", `["eve"]`, `["eve", "max"]`, `["ana", "max", "zoe"]`}))
+	}
+	if d.chance(3) {
+		fmt.Fprintf(b, "quorum = %d\n", 1+d.IntN(3))
+	}
 }
 
 func (d dice) deal() deal {
@@ -186,6 +225,7 @@ func (d dice) deal() deal {
 		for d.chance(25) {
 			out.to = append(out.to, one(d, worldAddrs))
 		}
+		out.verb, out.path = one(d, []string{"GET", "GET", "POST"}), one(d, []string{"/", "/a", "/a/b"})
 	} else {
 		out.port = 0
 	}
@@ -241,7 +281,7 @@ func (d deal) payment() payment.Payment {
 		}
 	}
 	if d.host != "" {
-		p.Terms.Method = "GET"
+		p.Terms.Method, p.Terms.Origin, p.Terms.Target = d.verb, fmt.Sprintf("https://%s:%d", d.host, d.port), d.path+"?q=1"
 	}
 	for _, to := range d.to {
 		p.Terms.Recipients = append(p.Terms.Recipients, payment.Recipient{Address: address(to)})
@@ -275,21 +315,57 @@ func uses(t interface{ Fatal(...any) }, p *policy.Policy, limits []policy.Limit,
 	return out
 }
 
+// pastOf is what a ledger that holds before would say of pay, in the scope that
+// p names; nil where p asks for nothing.
+func pastOf(p *policy.Policy, pay payment.Payment, before []past) *policy.Past {
+	s, asks := p.AsksPast(pay.Agent)
+	if !asks {
+		return nil
+	}
+	out, at := &policy.Past{}, time.Time{}
+	path := func(target string) string { return strings.Split(target, "?")[0] }
+	for _, b := range before {
+		was := b.payment()
+		f := policy.Facts{Agent: b.agent, Shared: b.agent == "default" || !slices.Contains(p.Agents(), b.agent)}
+		if !s.Covers(f) || was.Terms.Origin != pay.Terms.Origin {
+			continue
+		}
+		for _, r := range was.Terms.Recipients {
+			if slices.ContainsFunc(pay.Terms.Recipients, func(o payment.Recipient) bool { return o.Address == r.Address }) {
+				out.Payees = append(out.Payees, r.Address)
+			}
+		}
+		if was.Terms.Method == pay.Terms.Method && path(was.Terms.Target) == path(pay.Terms.Target) && !b.from.Before(at) {
+			out.Price, out.Priced, at = was.Terms.Cost(), true, b.from
+		}
+	}
+	return out
+}
+
 // answer is a verdict in the oracle's words.
 func answer(v policy.Verdict) opinion {
 	o := opinion{status: v.Status.String()}
 	for _, r := range v.Reasons {
+		said := r.Code
 		switch r.Code {
 		case "denied_destination":
-			o.reasons = append(o.reasons, r.Code+": "+r.Rule)
-		case "max_payment", "approval_threshold", "cap_exceeded", "count_exceeded":
-			o.reasons = append(o.reasons, r.Code+": "+r.Text)
-		default:
-			o.reasons = append(o.reasons, r.Code)
+			said += ": " + r.Rule
+		case "max_payment", "approval_threshold", "cap_exceeded", "count_exceeded", "price_jump", "approval_total":
+			said += ": " + r.Text
+		case "new_payee":
+			said += ": " + strings.ToLower(r.Scope)
 		}
+		if r.Shadow {
+			said += " (shadow of " + r.Status.String() + ")"
+		}
+		o.reasons = append(o.reasons, said)
 	}
 	for _, l := range v.Limits {
-		o.limits = append(o.limits, l.Text+" | "+l.Scope.Key())
+		said := l.Text + " | " + l.Scope.Key()
+		if l.Asks {
+			said += " asks"
+		}
+		o.limits = append(o.limits, said)
 	}
 	sort.Strings(o.reasons)
 	sort.Strings(o.limits)
@@ -330,7 +406,7 @@ func TestOracle(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("seed %d, %d documents: %v", seed, cases, seen)
-	for _, k := range []string{"allowed", "pending_approval", "denied", "invalid", "not_allowed", "split_not_allowed", "chain_not_allowed", "token_not_allowed", "denied_destination", "cap_exceeded", "count_exceeded", "frozen", "no_policy", "max_payment", "zero_amount", "amount_overflow"} {
+	for _, k := range []string{"allowed", "pending_approval", "denied", "invalid", "not_allowed", "split_not_allowed", "chain_not_allowed", "token_not_allowed", "denied_destination", "cap_exceeded", "count_exceeded", "frozen", "no_policy", "max_payment", "zero_amount", "amount_overflow", "outside_hours", "new_payee", "price_jump", "approval_total", "shadow"} {
 		if cases >= 1000 && uint64(seen[k]) < cases/1000 {
 			t.Errorf("the worlds are poor: %s came up %d times in %d documents", k, seen[k], cases)
 		}
@@ -360,10 +436,11 @@ func compare(t *testing.T, d dice, where string, tally map[string]int) {
 	for range 3 {
 		offer := d.deal()
 		want := o.judge(offer, now, before)
-		left := p.Evaluate(offer.payment(), now, policy.History{})
+		earlier := pastOf(p, offer.payment(), before)
+		left := p.Evaluate(offer.payment(), now, policy.History{Past: earlier})
 		known := uses(t, p, left.Limits, before, now)
 		d.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
-		v := p.Evaluate(offer.payment(), now, policy.History{Uses: known})
+		v := p.Evaluate(offer.payment(), now, policy.History{Uses: known, Past: earlier})
 		if got := answer(v); got.status != want.status || !slices.Equal(got.reasons, want.reasons) || !slices.Equal(got.limits, want.limits) {
 			t.Errorf("%s at %v\n%s\ndeal %+v\nhistory %+v\ngot  %+v\nwant %+v", where, now, doc, offer, before, got, want)
 			return
@@ -375,6 +452,9 @@ func compare(t *testing.T, d dice, where string, tally map[string]int) {
 		tally[v.Status.String()]++
 		for _, r := range v.Reasons {
 			tally[r.Code]++
+			if r.Shadow {
+				tally["shadow"]++
+			}
 		}
 	}
 }

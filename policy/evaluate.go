@@ -26,14 +26,19 @@ const (
 	CodeApprovalTotal     = "approval_total"
 	CodeNewPayee          = "new_payee"
 	CodePriceJump         = "price_jump"
+	CodeNoHistory         = "no_history" // the table asks what was paid before, and nobody was asked
 	CodeRuleFailed        = "rule_failed"
 	CodeRule              = "rule" // of a Rule that names no code
 )
 
-// Evaluate judges pay: frozen, deny, allow, the maximum, rules that deny, caps,
-// and rules that ask, in this order. Every reason is reported; the status is
-// the least of them. Caps are judged where h has their uses, and else left to
-// the ledger. It reads nothing but its arguments.
+// Evaluate judges pay: frozen, hours, deny, allow, new payees, the maximum,
+// rules that deny, caps, and rules that ask, in this order. Every reason is
+// reported; the status is the least of them. Caps are judged where h has their
+// uses, and else left to the ledger. It reads nothing but its arguments.
+//
+// Where the table is in shadow its own opinions and caps are reported as such,
+// and decide nothing. What decides still: a freeze, the caps of [org], terms and
+// amounts that are none.
 func (p *Policy) Evaluate(pay payment.Payment, now time.Time, h History) Verdict {
 	v := Verdict{
 		Status: payment.Allowed, Cost: pay.Terms.Cost(), Policy: p.Hash(),
@@ -54,26 +59,45 @@ func (p *Policy) Evaluate(pay payment.Payment, now time.Time, h History) Verdict
 	if t.frozen {
 		v.add(deny(CodeFrozen, "Payments by policy %s are frozen", t.name))
 	}
-	t.destination(&v, &pay)
-	t.amount(&v, &pay)
-	asked := t.ask(&v, pay)
-	v.Limits = p.limits(t, &pay)
-	if len(h.Uses) > 0 {
-		v = v.Apply(h.Uses)
+	if t.hours.set && !t.hours.open(now) {
+		t.say(&v, t.outside(now))
 	}
+	t.destination(&v, &pay)
+	asked := t.past(&v, &pay, h.Past)
+	t.amount(&v, &pay)
+	asked = append(asked, t.ask(&v, pay)...)
+	v.Limits = p.limits(t, &pay)
 	if t.asks && v.Cost > t.approve.above {
-		v.add(t.approve.reason(v.Cost))
+		t.say(&v, t.approve.reason(v.Cost))
 	}
 	for _, r := range asked {
-		v.add(r)
+		t.say(&v, r)
+	}
+	if len(h.Uses) > 0 {
+		v = v.Apply(h.Uses)
 	}
 	return v
 }
 
-// add reports r, which lowers the status to its own.
+// add reports r, which lowers the status to its own unless it is a shadow.
 func (v *Verdict) add(r Reason) {
 	v.Reasons = append(v.Reasons, r)
-	v.Status = min(v.Status, r.Status)
+	if !r.Shadow {
+		v.Status = min(v.Status, r.Status)
+	}
+}
+
+// say reports an opinion of t, as a shadow where t is in shadow.
+func (t *table) say(v *Verdict, r Reason) {
+	r.Shadow = t.shadow
+	v.add(r)
+}
+
+// outside says that now is not within t's hours.
+func (t *table) outside(now time.Time) Reason {
+	r := deny(CodeOutsideHours, "Payments by policy %s are made %s only", t.name, t.hours)
+	r.Until = t.hours.opens(now)
+	return r
 }
 
 // destination judges to whom p goes: the deny list, then the allow list.
@@ -89,28 +113,28 @@ func (t *table) destination(v *Verdict, p *payment.Payment) {
 			if e := &list[i]; e.denies(p) {
 				r := deny(CodeDenied, "%s is denied by %s", destinationOf(p), e.text)
 				r.Rule = e.text
-				v.add(r)
+				t.say(v, r)
 			}
 		}
 	}
 	if !t.listed {
-		v.add(deny(CodeNotAllowed, "%s is not allowed: the policy has no allow list", destinationOf(p)))
+		t.say(v, deny(CodeNotAllowed, "%s is not allowed: the policy has no allow list", destinationOf(p)))
 		return
 	}
 	for i := range p.Terms.Recipients {
 		switch {
 		case t.admits(p, i):
 		case i == 0:
-			v.add(deny(CodeNotAllowed, "%s is not on the allow list", destinationOf(p)))
+			t.say(v, deny(CodeNotAllowed, "%s is not on the allow list", destinationOf(p)))
 		case !refusedBefore(t, p, i):
-			v.add(deny(CodeSplitNotAllowed, "Further recipient %s of %s is not on the allow list", p.Terms.Recipients[i].Address, destinationOf(p)))
+			t.say(v, deny(CodeSplitNotAllowed, "Further recipient %s of %s is not on the allow list", p.Terms.Recipients[i].Address, destinationOf(p)))
 		}
 	}
 	if len(t.allow.chains) > 0 && !anyFits(t.allow.chains, p) {
-		v.add(deny(CodeChainNotAllowed, "Chain %s is not on the allow list", p.Terms.Asset.Chain))
+		t.say(v, deny(CodeChainNotAllowed, "Chain %s is not on the allow list", p.Terms.Asset.Chain))
 	}
 	if len(t.allow.assets) > 0 && !anyFits(t.allow.assets, p) {
-		v.add(deny(CodeTokenNotAllowed, "Token %s of %s is not on the allow list", p.Terms.Asset.Address, p.Terms.Asset.Chain))
+		t.say(v, deny(CodeTokenNotAllowed, "Token %s of %s is not on the allow list", p.Terms.Asset.Address, p.Terms.Asset.Chain))
 	}
 }
 
@@ -163,7 +187,7 @@ func (t *table) amount(v *Verdict, p *payment.Payment) {
 		v.add(deny(CodeAmountOverflow, "The amount is more than can be counted"))
 	}
 	if v.Cost > t.max.max {
-		v.add(t.max.reason(v.Cost))
+		t.say(v, t.max.reason(v.Cost))
 	}
 }
 
@@ -177,7 +201,7 @@ func (t *table) ask(v *Verdict, p payment.Payment) []Reason {
 		case r.Status == payment.PendingApproval:
 			asked = append(asked, r)
 		default:
-			v.add(r)
+			t.say(v, r)
 		}
 	}
 	return asked

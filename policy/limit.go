@@ -96,6 +96,10 @@ type Limit struct {
 	// denied.
 	Asks bool
 
+	// Shadow says that it is of a table in shadow: to exceed it is told and
+	// changes nothing.
+	Shadow bool
+
 	Text string // the cap as the document wrote it, such as $10 / 24h
 }
 

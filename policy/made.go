@@ -56,8 +56,8 @@ func (p *Policy) make(t *table, pay *payment.Payment) *made {
 	if t.hostCaps {
 		m.host = pay.Host
 	}
-	for i := range t.caps {
-		switch l := t.caps[i]; l.Scope.Kind {
+	add := func(l Limit) {
+		switch l.Scope.Kind {
 		case ScopeHost:
 			if l.Scope.Host = pay.Host; pay.Host != "" { // a transfer has none
 				m.limits = append(m.limits, l)
@@ -71,6 +71,12 @@ func (p *Policy) make(t *table, pay *payment.Payment) *made {
 		default:
 			m.limits = append(m.limits, l)
 		}
+	}
+	for _, l := range t.caps {
+		add(l)
+	}
+	for _, l := range t.totals {
+		add(l)
 	}
 	if t.payeeCaps > 0 {
 		for i := range pay.Terms.Recipients {

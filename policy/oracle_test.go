@@ -30,6 +30,7 @@ type deal struct {
 	decimals    int
 	fee         int64
 	to          []string // lower case, 0x
+	verb, path  string   // of a request; the path without its query
 }
 
 // past is a deal that was authorized before.
@@ -75,6 +76,9 @@ func (o oracle) keys(name string) (out map[string]any, ok bool) {
 	out = map[string]any{}
 	var denies []any
 	for i := len(chain) - 1; i >= 0; i-- {
+		if l, named := chain[i]["approvers"]; named && len(l.([]any)) == 0 {
+			delete(out, "quorum")
+		}
 		for k, v := range chain[i] {
 			if k == "deny" {
 				denies = append(denies, v.([]any)...)
@@ -105,6 +109,9 @@ func textOf(t map[string]any, key, absent string) string {
 
 func listOf(t map[string]any, key string) []string {
 	var out []string
+	if text, ok := t[key].(string); ok {
+		return []string{text}
+	}
 	list, _ := t[key].([]any)
 	for _, v := range list {
 		out = append(out, v.(string))
@@ -126,6 +133,13 @@ func (o oracle) valid() bool {
 	for name := range o.tables {
 		t, ok := o.keys(name)
 		if !ok {
+			return false
+		}
+		named := listOf(t, "approvers")
+		if q, has := t["quorum"]; has && len(named) < int(q.(int64)) {
+			return false
+		}
+		if slices.Contains(named, name) {
 			return false
 		}
 		if above, has := t["approve_above"]; has && micros(textOf(t, "max_payment", "$1")).Cmp(micros(above.(string))) <= 0 {
@@ -279,6 +293,15 @@ func (o oracle) judge(d deal, now time.Time, before []past) opinion {
 	if f, _ := t["frozen"].(bool); f {
 		say(0, "frozen")
 	}
+	hard := say
+	if textOf(t, "mode", "enforce") == "shadow" {
+		say = func(status int, reason string) {
+			out.reasons = append(out.reasons, reason+" (shadow of "+[]string{"denied", "pending_approval"}[status]+")")
+		}
+	}
+	if texts := listOf(t, "hours"); len(texts) > 0 && !isOpen(texts, textOf(t, "timezone", "UTC"), now) {
+		say(0, "outside_hours")
+	}
 	for _, text := range listOf(t, "deny") {
 		hit := text == "*"
 		for _, to := range d.to {
@@ -309,16 +332,17 @@ func (o oracle) judge(d deal, now time.Time, before []past) opinion {
 	}
 	cost := d.cost()
 	if d.units.Sign() == 0 {
-		say(0, "zero_amount")
+		hard(0, "zero_amount")
 	}
 	if !cost.IsInt64() {
 		cost = big.NewInt(1<<63 - 1)
-		say(0, "amount_overflow")
+		hard(0, "amount_overflow")
 	}
+	o.habits(name, t, d, cost, before, say)
 	if most := textOf(t, "max_payment", "$1"); cost.Cmp(micros(most)) > 0 {
 		say(0, "max_payment: Amount "+written(cost)+" exceeds the maximum of "+most+" per payment")
 	}
-	o.caps(name, t, d, cost, now, before, &out, say)
+	o.caps(name, t, d, cost, now, before, &out, say, hard)
 	if above, ok := t["approve_above"]; ok && cost.Cmp(micros(above.(string))) > 0 {
 		say(1, "approval_threshold: Amount "+written(cost)+" exceeds approval threshold of "+above.(string))
 	}
@@ -328,7 +352,8 @@ func (o oracle) judge(d deal, now time.Time, before []past) opinion {
 	return out
 }
 
-func (o oracle) caps(name string, t map[string]any, d deal, cost *big.Int, now time.Time, before []past, out *opinion, say func(int, string)) {
+func (o oracle) caps(name string, t map[string]any, d deal, cost *big.Int, now time.Time, before []past, out *opinion, soft, hard func(int, string)) {
+	say, asks := soft, false
 	one := func(text, scope, zone string, counted func(past) bool) {
 		what, when, _ := strings.Cut(text, " / ")
 		window, _, _ := strings.Cut(when, " ")
@@ -340,6 +365,13 @@ func (o oracle) caps(name string, t map[string]any, d deal, cost *big.Int, now t
 			}
 		}
 		out.limits = append(out.limits, text+" | "+scope)
+		if asks {
+			out.limits[len(out.limits)-1] += " asks"
+			say = func(_ int, reason string) {
+				_, rest, _ := strings.Cut(reason, " exceeded: ")
+				soft(1, "approval_total: Approval total exceeded: "+rest)
+			}
+		}
 		if n, unit, ok := strings.Cut(what, " "); ok && strings.HasPrefix(unit, "payment") {
 			most, _ := strconv.ParseInt(n, 10, 64)
 			if count+1 > most {
@@ -355,7 +387,9 @@ func (o oracle) caps(name string, t map[string]any, d deal, cost *big.Int, now t
 		judged, _ := o.table(b.agent)
 		return judged == name
 	}
-	for _, text := range listOf(t, "caps") {
+	caps := listOf(t, "caps")
+	for i, text := range append(caps, listOf(t, "approve_above_total")...) {
+		asks = i >= len(caps)
 		zone := textOf(t, "timezone", "UTC")
 		switch {
 		case text == "none":
@@ -378,6 +412,7 @@ func (o oracle) caps(name string, t map[string]any, d deal, cost *big.Int, now t
 			one(text, "agent:"+name, zone, mine)
 		}
 	}
+	say, asks = hard, false
 	for _, text := range listOf(o.org, "caps") {
 		one(text, "org", textOf(o.org, "timezone", "UTC"), func(past) bool { return true })
 	}
@@ -410,4 +445,93 @@ func inWindow(window, zone string, b past, now time.Time) bool {
 	n, _ := strconv.Atoi(window[:len(window)-1])
 	unit := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[window[len(window)-1]]
 	return now.Sub(b.until) < time.Duration(n)*unit
+}
+
+// isOpen asks the clock on the wall of each text's zone.
+func isOpen(texts []string, zone string, now time.Time) bool {
+	for _, text := range texts {
+		text = strings.ReplaceAll(text, ",", " ")
+		words := strings.Fields(text)
+		in := zone
+		if last := words[len(words)-1]; strings.ContainsAny(last, "/U") {
+			in, words = last, words[:len(words)-1]
+		}
+		loc, err := time.LoadLocation(in)
+		if err != nil {
+			panic(err)
+		}
+		clock := now.In(loc)
+		today, minute := clock.Weekday(), clock.Format("15:04")
+		yesterday := (today + 6) % 7
+		days, fresh := "", true // the names of the days that are meant
+		for i, w := range words {
+			if w[0] >= '0' && w[0] <= '9' {
+				fresh = true
+				on := func(d time.Weekday) bool { return days == "" || strings.Contains(days, d.String()[:3]) }
+				from, to, _ := strings.Cut(w, "-")
+				if from < to && on(today) && from <= minute && minute < to {
+					return true
+				}
+				if from > to && (on(today) && from <= minute || on(yesterday) && minute < to) {
+					return true
+				}
+				continue
+			}
+			if fresh {
+				days, fresh = "", false
+			}
+			from, to, ranged := strings.Cut(w, "-")
+			days += from
+			for d := time.Sunday; ranged && from != to; d = (d + 1) % 7 {
+				if d.String()[:3] == from {
+					from = ((d + 1) % 7).String()[:3]
+					days += from
+				}
+			}
+			if i == len(words)-1 && strings.Contains(days, today.String()[:3]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// habits are the rules about what was paid before.
+func (o oracle) habits(name string, t map[string]any, d deal, cost *big.Int, before []past, say func(int, string)) {
+	mine := func(b past) bool {
+		judged, _ := o.table(b.agent)
+		return judged == name && b.host == d.host && b.port == d.port
+	}
+	if what, ok := t["new_payee"]; ok {
+		known := map[string]bool{}
+		for _, b := range before {
+			for _, to := range b.to {
+				known[to] = known[to] || mine(b)
+			}
+		}
+		for _, to := range d.to {
+			if !known[to] {
+				known[to] = true
+				say(map[any]int{"deny": 0, "approve": 1}[what], "new_payee: "+to)
+			}
+		}
+	}
+	jump, ok := t["price_jump"]
+	if !ok || d.host == "" {
+		return
+	}
+	var last *past
+	for i, b := range before {
+		if mine(b) && b.verb == d.verb && b.path == d.path && (last == nil || !b.from.Before(last.from)) {
+			last = &before[i]
+		}
+	}
+	if last == nil {
+		return
+	}
+	most, _ := new(big.Rat).SetString(strings.TrimSuffix(jump.(string), "x"))
+	most.Mul(most, new(big.Rat).SetInt(last.cost()))
+	if new(big.Rat).SetInt(cost).Cmp(most) > 0 {
+		say(1, "price_jump: Price jumped: "+written(cost)+" is more than "+jump.(string)+" the "+written(last.cost())+" paid before")
+	}
 }

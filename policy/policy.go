@@ -64,6 +64,8 @@ type table struct {
 	jump   priceJump
 	shadow bool
 
+	jumpSet bool
+
 	// Where things stand in the document, for Lint.
 	line, maxLine, approveLine, capsLine, allowLine int
 	capLines                                        []int
@@ -131,6 +133,13 @@ func (p *Policy) MaxPayment(agent string) payment.USD {
 func (p *Policy) ChatApproval(agent string) bool {
 	t := p.find(agent)
 	return t != nil && t.chat
+}
+
+// Shadow reports whether the table that judges agent is in shadow: what it says
+// is recorded, and does not block.
+func (p *Policy) Shadow(agent string) bool {
+	t := p.find(agent)
+	return t != nil && t.shadow
 }
 
 // Table returns the table that judges agent, with what it inherits and with

@@ -21,15 +21,14 @@ type Reason struct {
 	Count    int64       // of payments that already count against a cap
 	MaxCount int64
 	Until    time.Time // when it may turn out otherwise; zero where unknown
+
+	// Shadow says that the table is in shadow: Status is what this would have
+	// led to, and it leads to nothing.
+	Shadow bool
 }
 
-// History is what the ledger knows that rules ask for.
-type History struct {
-	// Uses are the ledger's figures for the limits of this payment, as
-	// ledger.Store.Use returns them. A limit without one is left to the
-	// ledger, which checks every limit in the step that reserves.
-	Uses []Use
-}
+// Decides reports whether r is one of the reasons for a status.
+func (r Reason) Decides(s payment.Status) bool { return r.Status == s && !r.Shadow }
 
 // Verdict is the policy's whole answer. The zero value is a denial without a
 // reason. Its Reasons belong to whoever called Evaluate. Its Limits are shared
@@ -58,7 +57,7 @@ type Verdict struct {
 // to ask, else nothing.
 func (v Verdict) Reason() string {
 	for _, r := range v.Reasons {
-		if r.Status == v.Status {
+		if r.Decides(v.Status) {
 			return r.Text
 		}
 	}
@@ -68,7 +67,7 @@ func (v Verdict) Reason() string {
 // Code is the code of the reason that Reason tells.
 func (v Verdict) Code() string {
 	for _, r := range v.Reasons {
-		if r.Status == v.Status {
+		if r.Decides(v.Status) {
 			return r.Code
 		}
 	}
