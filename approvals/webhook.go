@@ -67,14 +67,10 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 	if err := ledger.CheckChannel(c.Name); err != nil {
 		return nil, fmt.Errorf("approvals: WebhookConfig.Name: %w", err)
 	}
-	u, err := url.Parse(c.URL)
+	if err := CheckHookURL(c.URL); err != nil {
+		return nil, fmt.Errorf("approvals: WebhookConfig.URL %w", err)
+	}
 	switch {
-	case err != nil || u.Host == "" || u.Opaque != "":
-		return nil, errors.New("approvals: WebhookConfig.URL is no address such as https://hooks.example/canopy")
-	case u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())):
-		return nil, errors.New("approvals: WebhookConfig.URL has to be https; http is for loopback alone")
-	case u.User != nil || u.Fragment != "":
-		return nil, errors.New("approvals: WebhookConfig.URL takes no user and no fragment")
 	case c.Secret.IsZero():
 		return nil, errors.New("approvals: WebhookConfig.Secret is missing: see ParseHookSecret")
 	case c.Timeout < 0:
@@ -102,6 +98,21 @@ func NewWebhook(c WebhookConfig) (*Webhook, error) {
 		Transport:     c.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
+}
+
+// CheckHookURL tells why no webhook posts to s. The error does not quote it: it
+// may be a secret.
+func CheckHookURL(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return errors.New("is no address such as https://hooks.example/canopy")
+	case u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())):
+		return errors.New("has to be https; http is for loopback alone")
+	case u.User != nil || u.Fragment != "":
+		return errors.New("takes no user and no fragment")
+	}
+	return nil
 }
 
 func loopback(host string) bool {

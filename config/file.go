@@ -25,7 +25,7 @@ const Env = "CANOPY_CONFIG"
 const Name = "canopy.toml"
 
 // tables are the top-level keys that are not of the policy.
-var tables = []string{"treasury", "ledger", "chain", "asset", "network", "mpp"}
+var tables = []string{"treasury", "ledger", "chain", "asset", "network", "mpp", "webhook"}
 
 // maxFile bounds a configuration file.
 const maxFile = 1 << 20
@@ -40,6 +40,7 @@ type File struct {
 	Assets   payment.Assets // the known dollars, and those of [[asset]]
 	Network  Network
 	MPP      MPP
+	Webhooks []Webhook
 	Policy   *policy.Policy
 
 	// Warnings tell what is unsafe and still works, such as a file that others
@@ -152,6 +153,7 @@ func Parse(path string, b []byte) (*File, error) {
 		f.assets(d)
 		f.mppTable(d)
 		f.network(d)
+		f.webhookTables(d)
 		p, err := policy.Parse(path, b, tables...)
 		f.Policy = p
 		d.problems.addPolicy(err)

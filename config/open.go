@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy"
+	"github.com/canopy-go/canopy/approvals"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/ledger/sqlite"
 	"github.com/canopy-go/canopy/payment"
@@ -21,6 +22,10 @@ type Client struct {
 	Store  ledger.Store
 	File   *File
 	Chains []canopy.Chain // those of [[chain]] that can be asked
+
+	// Webhooks are the channels of [[webhook]]. What could not be delivered at
+	// once is tried again by their Run, in a program that lives long.
+	Webhooks []*approvals.Webhook
 
 	transport *http.Transport
 }
@@ -163,7 +168,10 @@ func (f *File) Check() error {
 	if err != nil {
 		return err
 	}
-	_, err = f.rails(transport, chains)
+	if _, err = f.rails(transport, chains); err != nil {
+		return err
+	}
+	_, err = f.webhookConfigs()
 	return err
 }
 
@@ -198,18 +206,35 @@ func (f *File) client(key payment.Signer, account payment.Address, agent string)
 	if err != nil {
 		return nil, err
 	}
+	hooks, channels, err := f.channels(key, store)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	foreign := canopy.FreezeOnForeignUse
 	if f.Ledger.ForeignUse == "warn" {
 		foreign = canopy.WarnOnForeignUse
 	}
 	c, err := canopy.New(canopy.Config{
 		Agent: agent, Treasury: canopy.Treasury{Signer: key, Chains: chains, Gas: f.gas()}, Policy: f.Policy, Store: store, ForeignUse: foreign,
-		Rails: rails, Lanes: f.MPP.Lanes, Transport: transport, Now: f.Now, Logger: f.Logger,
+		Rails: rails, Lanes: f.MPP.Lanes, Transport: transport, Now: f.Now, Logger: f.Logger, Channels: channels,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("config: %w", err), store.Close())
 	}
-	return &Client{Client: c, Store: store, File: f, Chains: chains, transport: transport}, nil
+	return &Client{Client: c, Store: store, File: f, Chains: chains, Webhooks: hooks, transport: transport}, nil
+}
+
+// channels are the webhooks of a client that pays: one that only looks asks
+// nobody, and needs no secret.
+func (f *File) channels(key payment.Signer, store ledger.Store) (hooks []*approvals.Webhook, channels []approvals.Channel, err error) {
+	if _, looks := key.(viewer); looks || key == nil {
+		return nil, nil, nil
+	}
+	hooks, err = f.OpenWebhooks(store)
+	for _, h := range hooks {
+		channels = append(channels, h)
+	}
+	return hooks, channels, err
 }
 
 // railChains are the chains that the x402 rail may pay on: Base and its test

@@ -17,7 +17,7 @@ func (a *app) approvalsCommand() *cobra.Command {
 		`A payment that the policy leaves to people waits as an approval. It holds no
 money. An approved one is carried out when the agent makes the same call again.`,
 		a.approvalsListCommand(), a.approvalsShowCommand(),
-		a.ruleCommand(true), a.ruleCommand(false), a.approvalsWaitCommand(),
+		a.ruleCommand(true), a.ruleCommand(false), a.approvalsWaitCommand(), a.approvalsDeliverCommand(),
 	)
 }
 

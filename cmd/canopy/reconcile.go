@@ -24,7 +24,8 @@ chain shows that it can never move any more. It never signs, needs no password,
 and may be ended at any point. What cannot be known yet waits.
 
 It also looks for uses of the key that this ledger never signed; with
-foreign_use = "freeze" these stop every agent.`,
+foreign_use = "freeze" these stop every agent. With --every it also delivers what
+webhooks have to tell.`,
 		Example: `  canopy reconcile
   canopy reconcile --every 30s`,
 		Args: cobra.NoArgs,
@@ -57,6 +58,7 @@ foreign_use = "freeze" these stop every agent.`,
 				}
 				return a.printHeld(c.Context(), v.Store, len(r.Problems) > 0)
 			}
+			wait := a.deliverBeside(c.Context(), f, v.Store)
 			err = v.ReconcileEvery(c.Context(), every, func(r canopy.Reconciliation, err error) {
 				if err != nil {
 					a.note("problem: %s", show(err.Error(), 500))
@@ -65,6 +67,7 @@ foreign_use = "freeze" these stop every agent.`,
 				}
 			})
 			if c.Context().Err() != nil {
+				wait()
 				return nil // told to end
 			}
 			return err
