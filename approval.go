@@ -2,7 +2,6 @@ package canopy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,16 +9,30 @@ import (
 
 	"github.com/canopy-go/canopy/approvals"
 	"github.com/canopy-go/canopy/internal/clock"
+	"github.com/canopy-go/canopy/internal/host"
 	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 )
 
 // notifyTime bounds what channels get to tell people.
 const notifyTime = 5 * time.Second
 
-// ErrNoApprovers says that the policy names nobody who may rule through the
-// program: only the command line and the page can.
-var ErrNoApprovers = errors.New("canopy: no_approvers: the policy names no approvers, so that only canopy approvals can rule")
+// Why Decide and DecideInChat refuse.
+var (
+	// ErrNoApprovers says that the policy names nobody who may rule through the
+	// program: only the command line and the page can.
+	ErrNoApprovers = ledger.ErrNoApprovers
+
+	// ErrCredential says that the credential is not that of an approver who may
+	// rule now.
+	ErrCredential = ledger.ErrCredential
+
+	// ErrChatDisabled says that the policy lets nobody rule in the chat, or
+	// names approvers, for whom the chat never stands.
+	ErrChatDisabled = ledger.ErrChatDisabled
+)
 
 // ApprovalStatus tells how a request for approval stands, or
 // ledger.ErrNotFound. It sees this agent's approvals only.
@@ -42,7 +55,7 @@ func (c *Client) ApprovalStatus(ctx context.Context, id ApprovalID) (Approval, e
 // again. The answer is in the approval's Status; an error means that there is
 // none yet.
 func (c *Client) WaitForApproval(ctx context.Context, id ApprovalID) (Approval, error) {
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		a, err := c.ApprovalStatus(ctx, id)
 		if err != nil || a.Status != ledger.ApprovalPending {
 			return a, err
@@ -53,15 +66,57 @@ func (c *Client) WaitForApproval(ctx context.Context, id ApprovalID) (Approval, 
 	}
 }
 
-// Decide rules on an approval through the program. It is refused with
-// ErrNoApprovers unless the policy names approvers; the agent's own process
-// holds no approver's credential.
+// Decide rules on one of this agent's approvals through the program, with the
+// credential of one of the approvers whom the policy names: it is refused with
+// ErrNoApprovers where that names none, and with ErrCredential without theirs.
+// The agent's own process holds none. Where the policy wants several people the
+// approval may stay pending, with this ruling among its Votes. The other errors
+// are those of approvals.Desk.Rule.
 func (c *Client) Decide(ctx context.Context, id ApprovalID, r Ruling) (Approval, error) {
 	a, err := c.ApprovalStatus(ctx, id)
 	if err != nil {
 		return Approval{}, err
 	}
-	return a, ErrNoApprovers
+	if len(a.Approvers) == 0 {
+		return a, fmt.Errorf("canopy: approval %s: %w", id, ErrNoApprovers)
+	}
+	return c.rule(ctx, "client", id, r)
+}
+
+// DecideInChat rules on one of this agent's approvals by what a person said to
+// the host that the agent runs in, and is recorded as said in chat. Nothing
+// proves that it was a person: it is refused with ErrChatDisabled unless the
+// policy has chat_approval on, now and when the approval was asked, and always
+// where the policy names approvers. A Ruling without By is made by "chat".
+func (c *Client) DecideInChat(ctx context.Context, id ApprovalID, r Ruling) (Approval, error) {
+	a, err := c.ApprovalStatus(ctx, id)
+	if err != nil {
+		return Approval{}, err
+	}
+	if v := c.evaluate(a); !v.Chat || len(v.Approvers) > 0 {
+		return a, fmt.Errorf("canopy: approval %s: %w", id, ErrChatDisabled)
+	}
+	if r.By == "" && r.Credential == "" {
+		r.By = "chat"
+	}
+	return c.rule(ctx, "chat", id, r)
+}
+
+// evaluate is what the policy says of what an approval asks for, as it is today.
+func (c *Client) evaluate(a Approval) policy.Verdict {
+	p := payment.Payment{ID: a.Payment, Agent: a.Agent, Terms: a.Terms, Purpose: a.Purpose}
+	if o, err := host.ParseOrigin(a.Terms.Origin); err == nil {
+		p.Host, p.Port = o.Host, o.Port
+	}
+	return c.cfg.Policy.Evaluate(p, c.cfg.Now(), policy.History{})
+}
+
+func (c *Client) rule(ctx context.Context, via string, id ApprovalID, r Ruling) (Approval, error) {
+	a, err := approvals.NewDesk(c.cfg.Store, via, c.cfg.Now).Rule(ctx, id, r)
+	if err != nil {
+		err = fmt.Errorf("canopy: approval %s: %w", id, err)
+	}
+	return a, err
 }
 
 // verdictOf is nil for a granted approval, and else the error that its call

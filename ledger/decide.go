@@ -79,10 +79,10 @@ func (d *Decision) voter(tx Tx, a *Approval) (string, error) {
 		return "", fmt.Errorf("%w: it names %s", ErrNotNamed, strings.Join(a.Approvers, ", "))
 	case len(a.Approvers) == 0 && d.Way == Remote:
 		return "", ErrNoApprovers
-	case len(a.Approvers) > 0 || d.Credential != "":
-		return named(tx, d.By, d.Credential)
 	case d.Way == InChat && !a.Chat:
 		return "", ErrChatDisabled
+	case len(a.Approvers) > 0 || d.Credential != "":
+		return named(tx, d.By, d.Credential)
 	}
 	return d.By, nil
 }
