@@ -113,6 +113,7 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from *lo
 	if len(from.contested) > 0 {
 		last = 0
 	}
+	var told []payment.Settlement
 	for i, id := range ids {
 		s := candidates[i]
 		after, err := r.afterRelease(ctx, id, s)
@@ -120,6 +121,12 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from *lo
 			return err
 		}
 		if id != "" && !after {
+			continue
+		}
+		if known, err := r.known(ctx, s); err != nil || known {
+			if err != nil {
+				return err
+			}
 			continue
 		}
 		if sure, err := r.confirms(ctx, rec, from, s); err != nil {
@@ -135,6 +142,14 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from *lo
 		}
 		if err != nil {
 			return err
+		}
+		told = append(told, s)
+	}
+	for _, s := range told {
+		if s.Block > last {
+			if err := r.remember(ctx, s); err != nil {
+				return err
+			}
 		}
 	}
 	c, ok := r.c.cfg.Store.(ledger.Cursors)
@@ -182,10 +197,14 @@ func (r *round) afterRelease(ctx context.Context, id payment.ID, s payment.Settl
 // resurrected acts on a use after the release: whoever said that it could not
 // be was wrong, and no release of theirs is to be trusted.
 func (r *round) resurrected(ctx context.Context, id payment.ID, s payment.Settlement) error {
-	r.out.Foreign = append(r.out.Foreign, s)
+	r.tell(s)
+	if r.acted[useOf{s.Slot, s.TxHash}] {
+		return nil
+	}
 	if err := r.freezeAll(ctx, fmt.Sprintf("payment %s was released, and %s moved its money all the same", id, s.TxHash)); err != nil {
 		return fmt.Errorf("freezing: %w", err)
 	}
+	r.acted[useOf{s.Slot, s.TxHash}] = true
 	return nil
 }
 
@@ -201,7 +220,10 @@ func early(s payment.Settlement, from looked, to payment.Block) bool {
 
 // stranger acts on one use of our key that is not ours.
 func (r *round) stranger(ctx context.Context, k account, s payment.Settlement, early bool) error {
-	r.out.Foreign = append(r.out.Foreign, s)
+	r.tell(s)
+	if r.acted[useOf{s.Slot, s.TxHash}] {
+		return nil
+	}
 	why := fmt.Sprintf("the key of %s authorized %s on %s outside this ledger", k.payer, s.TxHash, k.asset.Chain.Name())
 	if early || r.c.cfg.ForeignUse == WarnOnForeignUse {
 		r.c.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "foreign use of the key", slog.String("what", why), slog.Bool("early", early))
@@ -210,5 +232,6 @@ func (r *round) stranger(ctx context.Context, k account, s payment.Settlement, e
 	if err := r.freezeAll(ctx, why); err != nil {
 		return fmt.Errorf("freezing: %w", err)
 	}
+	r.acted[useOf{s.Slot, s.TxHash}] = true
 	return nil
 }

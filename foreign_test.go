@@ -70,10 +70,31 @@ func TestInventedUseHidesNothing(t *testing.T) {
 		w.frozen(false)
 		w.elsewhere(url + "other")
 		w.chain.Finalize()
-		if r := w.reconcile(true); len(r.Foreign) != 1 {
+		if r := w.reconcile(true); len(r.Foreign) != 1 || r.Known != 0 {
 			t.Errorf("found %+v", r.Foreign)
 		}
 		w.frozen(true)
+
+		// It is looked at again while the node goes on. Whoever let the agents go
+		// has judged it.
+		must(t, w.store.(ledger.Freezer).Unfreeze(t.Context(), "", "ana", "it was us"))
+		for range 2 {
+			if r := w.reconcile(true); len(r.Foreign) != 0 || r.Known != 1 {
+				t.Errorf("again: %+v, %d known", r.Foreign, r.Known)
+			}
+			w.frozen(false)
+		}
+		w.elsewhere(url + "more")
+		w.chain.Finalize()
+		if r := w.reconcile(true); len(r.Foreign) != 1 || r.Known != 1 {
+			t.Errorf("one more: %+v, %d known", r.Foreign, r.Known)
+		}
+		w.frozen(true)
+		i.block = 0
+		w.reconcile()
+		if r := w.reconcile(); len(r.Foreign)+r.Known != 0 {
+			t.Errorf("at last: %+v, %d known", r.Foreign, r.Known)
+		}
 	})
 }
 
@@ -254,7 +275,7 @@ func TestInventedUsesHideNoTheft(t *testing.T) {
 					if !slices.ContainsFunc(r.Foreign, func(s payment.Settlement) bool { return s.TxHash == stolen.TxHash && len(s.Moved) == 1 }) {
 						t.Errorf("found %+v", r.Foreign)
 					}
-					if h.asked[0].TxHash != stolen.TxHash || len(h.asked) > 16+len(r.Foreign) {
+					if h.asked[0].TxHash != stolen.TxHash || len(h.asked) > 16+len(w.chain.Assets()) {
 						t.Errorf("asked %d times, and first about %+v", len(h.asked), h.asked[0])
 					}
 					w.frozen(true)

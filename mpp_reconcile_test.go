@@ -235,8 +235,8 @@ func TestMPPForeignUse(t *testing.T) {
 					w.step("before it is final", func() { w.reconcile() })
 					w.frozen(false)
 					w.chain.Finalize()
-					if r := w.reconcile(); len(r.Foreign) == 0 {
-						t.Errorf("%+v", r)
+					if r := w.reconcile(); len(r.Foreign) != 1 || len(r.Foreign[0].Moved) != 1 || r.Foreign[0].Token == (payment.Address{}) {
+						t.Errorf("found %+v", r.Foreign)
 					}
 					w.frozen(what == canopy.FreezeOnForeignUse)
 					if what == canopy.FreezeOnForeignUse {

@@ -26,8 +26,15 @@ type Reconciliation struct {
 	Unwatched int // holds on chains that nobody can ask
 	Proofs    int // proofs that ended: they are on no chain, and moved nothing
 
-	Changed []Result             // the payments that moved
-	Foreign []payment.Settlement // uses of our key that the ledger does not know
+	Changed []Result // the payments that moved
+
+	// Foreign are uses of our key that the ledger does not know: each once, by
+	// the token that it moved where it moved any. Known is how many more there
+	// are that an earlier round told of and acted on, and that are looked at
+	// again only because not all nodes show what came before them.
+	Foreign []payment.Settlement
+	Known   int
+
 	// Problems are chains that could not be asked and records that could not
 	// be written: what they concern waits for the next round.
 	Problems []error
@@ -49,7 +56,7 @@ func (r Reconciliation) moved() bool { return r.Settled+r.Released+r.Cancelled >
 // An error means that the ledger could not be read, or that ctx ended; what was
 // done until then stands in the Reconciliation.
 func (c *Client) Reconcile(ctx context.Context) (Reconciliation, error) {
-	r := &round{c: c}
+	r := &round{c: c, acted: map[useOf]bool{}, told: map[useOf]bool{}, again: map[useOf]bool{}}
 	err := r.run(ctx)
 	return r.out, err
 }
@@ -91,7 +98,10 @@ func (c *Client) logRound(ctx context.Context, r Reconciliation, err error) {
 type round struct {
 	c     *Client
 	out   Reconciliation
-	found []finding // and not recorded yet
+	found []finding      // and not recorded yet
+	acted map[useOf]bool // frozen for, in this round
+	told  map[useOf]bool // in this round
+	again map[useOf]bool // told by an earlier one
 }
 
 func (r *round) run(ctx context.Context) error {
