@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -115,14 +116,63 @@ func (d *differ) judged(a, b *table) {
 	if a.asks != b.asks || a.approve.above != b.approve.above {
 		d.optional("approve_above", a.approve.text, b.approve.text, a.asks, b.asks, lower(a.approve.above, b.approve.above))
 	}
+	d.caps("approve_above_total", a.totals, b.totals)
 	d.allow(a, b)
 	d.list("deny", slices.Concat(a.deny...), slices.Concat(b.deny...), Tighter)
+	d.optional("hours", a.hours.String(), b.hours.String(), a.hours.set, b.hours.set, Mixed)
+	d.say("new_payee", a.payee.text, b.payee.text, opposite(lower(strictness[a.payee.text], strictness[b.payee.text])))
+	if a.jumpSet != b.jumpSet || a.jump.times != b.jump.times {
+		d.optional("price_jump", a.jump.text, b.jump.text, a.jumpSet, b.jumpSet, lower(a.jump.times, b.jump.times))
+	}
+	d.people(a, b)
 	d.length("max_validity", a.maxValidity, b.maxValidity, lower(a.maxValidity, b.maxValidity))
 	d.length("duplicate_window", a.duplicateWindow, b.duplicateWindow, lower(b.duplicateWindow, a.duplicateWindow))
 	d.length("approval_ttl", a.approvalTTL, b.approvalTTL, lower(a.approvalTTL, b.approvalTTL))
 	d.say("max_pending", strconv.Itoa(a.maxPending), strconv.Itoa(b.maxPending), lower(a.maxPending, b.maxPending))
 	d.flag("chat_approval", a.chat, b.chat, Looser)
+	if a.shadow != b.shadow {
+		e := Looser
+		if a.shadow {
+			e = Tighter
+		}
+		d.say("mode", mode(a), mode(b), e)
+	}
 	d.say("rules", count(len(a.rules)), count(len(b.rules)), Mixed)
+}
+
+// strictness is that of new_payee.
+var strictness = map[string]int{"": 0, askNew: 1, denyNew: 2}
+
+func mode(t *table) string {
+	if t.shadow {
+		return shadow
+	}
+	return enforce
+}
+
+// people compares who may rule: without names whoever opens the ledger may, so
+// that the first name tightens, and one beside others loosens.
+func (d *differ) people(a, b *table) {
+	e := Looser
+	if len(a.approvers) == 0 || len(b.approvers) == 0 {
+		e = Tighter
+	}
+	named := func(list []string, name string) bool {
+		return slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, name) })
+	}
+	for _, n := range a.approvers {
+		if !named(b.approvers, n) {
+			d.say("approvers", n, "", opposite(e))
+		}
+	}
+	for _, n := range b.approvers {
+		if !named(a.approvers, n) {
+			d.say("approvers", "", n, e)
+		}
+	}
+	if len(a.approvers) > 0 && len(b.approvers) > 0 {
+		d.say("quorum", strconv.Itoa(a.quorum), strconv.Itoa(b.quorum), lower(b.quorum, a.quorum))
+	}
 }
 
 func count(n int) string {

@@ -79,6 +79,50 @@ duplicate_window = "1h"
 	}
 }
 
+func TestDiffHabits(t *testing.T) {
+	t.Parallel()
+	doc := func(keys string) *policy.Policy {
+		return parse(t, "[policy.default]\ncaps = [\"$20 / 24h\"]\nmax_payment = \"$9\"\nallow = [\"*\"]\n"+keys)
+	}
+	plain := doc("")
+	for keys, want := range map[string]policy.Difference{
+		`hours = "Mon-Fri 08:00-20:00"`:    {Key: "hours", Is: "Mon-Fri 08:00-20:00", Effect: policy.Tighter},
+		`new_payee = "approve"`:            {Key: "new_payee", Is: "approve", Effect: policy.Tighter},
+		`price_jump = "3x"`:                {Key: "price_jump", Is: "3x", Effect: policy.Tighter},
+		`approve_above_total = "$5 / 24h"`: {Key: "approve_above_total", Is: "$5 / 24h", Effect: policy.Tighter},
+		`mode = "shadow"`:                  {Key: "mode", Was: "enforce", Is: "shadow", Effect: policy.Looser},
+		`approvers = ["ana"]`:              {Key: "approvers", Is: "ana", Effect: policy.Tighter},
+		`chat_approval = true`:             {Key: "chat_approval", Was: "false", Is: "true", Effect: policy.Looser},
+	} {
+		want.Table = "default"
+		other := doc(keys)
+		if got := policy.Diff(plain, other); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %s", keys, lines(got))
+		}
+		want.Was, want.Is = want.Is, want.Was
+		want.Effect = map[policy.Effect]policy.Effect{policy.Tighter: policy.Looser, policy.Looser: policy.Tighter}[want.Effect]
+		if got := policy.Diff(other, plain); len(got) != 1 || got[0] != want {
+			t.Errorf("back from %s: %s", keys, lines(got))
+		}
+	}
+	for _, tt := range []struct {
+		a, b string
+		want policy.Difference
+	}{
+		{`price_jump = "3x"`, `price_jump = "1.5x"`, policy.Difference{Key: "price_jump", Was: "3x", Is: "1.5x", Effect: policy.Tighter}},
+		{`new_payee = "deny"`, `new_payee = "approve"`, policy.Difference{Key: "new_payee", Was: "deny", Is: "approve", Effect: policy.Looser}},
+		{`hours = "Mon 08:00-20:00"`, `hours = "Mon 09:00-21:00"`, policy.Difference{Key: "hours", Was: "Mon 08:00-20:00", Is: "Mon 09:00-21:00", Effect: policy.Mixed}},
+		{`approvers = ["ana", "ben"]`, "approvers = [\"ana\", \"ben\"]\nquorum = 2", policy.Difference{Key: "quorum", Was: "1", Is: "2", Effect: policy.Tighter}},
+		{`approvers = ["ana"]`, `approvers = ["Ana", "ben"]`, policy.Difference{Key: "approvers", Is: "ben", Effect: policy.Looser}},
+		{`approve_above_total = "$5 / 24h"`, `approve_above_total = "$6 / 24h"`, policy.Difference{Key: "approve_above_total", Was: "$5 / 24h", Is: "$6 / 24h", Effect: policy.Looser}},
+	} {
+		tt.want.Table = "default"
+		if got := policy.Diff(doc(tt.a), doc(tt.b)); len(got) != 1 || got[0] != tt.want {
+			t.Errorf("%s to %s: %s", tt.a, tt.b, lines(got))
+		}
+	}
+}
+
 func lines(ds []policy.Difference) (out string) {
 	for _, d := range ds {
 		out += fmt.Sprintf("\t%+v\n", d)
@@ -115,7 +159,8 @@ func TestDiffEffects(t *testing.T) {
 		tightened += min(len(ds), 1)
 		for range 5 {
 			pay, now := d.deal().payment(), time.Unix(d.Int64N(2_000_000_000), 0).UTC()
-			was, is := a.Evaluate(pay, now, policy.History{}), b.Evaluate(pay, now, policy.History{})
+			h := policy.History{Past: &policy.Past{Priced: d.chance(50), Price: 1_000_000}}
+			was, is := a.Evaluate(pay, now, h), b.Evaluate(pay, now, h)
 			if is.Status > was.Status {
 				t.Fatalf("seed %d, case %d: %s made %s of %s", seed, i, how, is.Status, was.Status)
 			}
