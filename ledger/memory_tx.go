@@ -43,6 +43,7 @@ type memoryTx struct {
 	due      []Spent                     // what Due returned
 	hosts    map[string]*[]*row          // authorized payments
 	payees   map[payment.Address]*[]*row // and by each of their recipients
+	places   map[Place]*[]*row           // where they are remembered, in the order of their authorization
 }
 
 type keyName struct{ agent, key string }
@@ -78,6 +79,7 @@ func (t *memoryTx) init() {
 	t.open.kind = inOpen
 	t.hosts = map[string]*[]*row{}
 	t.payees = map[payment.Address]*[]*row{}
+	t.places = map[Place]*[]*row{}
 }
 
 // Seen is that of ClockTx.
@@ -300,6 +302,7 @@ func (t *memoryTx) index(r *row, was, is *Entry) {
 	}
 	if was.AuthorizedAt.IsZero() && !is.AuthorizedAt.IsZero() {
 		t.file(r, call)
+		t.remember(r)
 	}
 	if !is.Gas.IsZero() {
 		t.gases(r)

@@ -82,7 +82,11 @@ func (r *record) codes(key string, list []policy.Reason) {
 		if i == 0 {
 			r.name(key)
 		}
-		r.b = appendJSON(append(r.b, sep), list[i].Code)
+		code := list[i].Code
+		if list[i].Shadow {
+			code = "shadow:" + code
+		}
+		r.b = appendJSON(append(r.b, sep), code)
 		sep = ','
 	}
 	if len(list) > 0 {

@@ -32,6 +32,7 @@ func testModel(w *world) {
 		h.m.now = h.now()
 		t.Repeat(map[string]func(*rapid.T){
 			"":        func(*rapid.T) { h.compareUses() },
+			"past":    h.comparePast,
 			"reserve": h.reserve,
 			"again":   h.reserve,
 			"more":    h.reserve,
@@ -69,6 +70,14 @@ func (h *history) limit(t *rapid.T, r *ledger.Request) policy.Limit {
 		l.USD = payment.USD(rapid.IntRange(1, 30).Draw(t, "cap")) * payment.Dollar / 2
 	}
 	l.Text = l.String()
+	switch pick(t, "above", "deny", "deny", "ask", "shadow", "shadow ask") {
+	case "ask":
+		l.Asks = true
+	case "shadow":
+		l.Shadow = true
+	case "shadow ask":
+		l.Asks, l.Shadow = true, true
+	}
 	return l
 }
 
@@ -137,7 +146,7 @@ func (h *history) reserve(t *rapid.T) {
 	}
 	var got []string
 	for _, r := range e.Reasons {
-		if r.Status == payment.Denied {
+		if r.Decides(payment.Denied) {
 			got = append(got, r.Code)
 		}
 	}

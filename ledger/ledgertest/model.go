@@ -175,18 +175,22 @@ func (m *model) reserve(r ledger.Request) decision {
 			}
 		}
 	}
+	asked := v.Status == payment.PendingApproval
 	for _, l := range v.Limits {
 		u := m.use(l)
 		u.Held = 0
-		switch {
-		case l.Counting && u.Count >= l.Count:
+		switch full := l.Counting && u.Count >= l.Count || !l.Counting && u.USD+cost > l.USD; {
+		case !full || l.Shadow:
+		case l.Asks:
+			asked = true
+		case l.Counting:
 			d.denied = append(d.denied, policy.CodeCountExceeded)
-		case !l.Counting && u.USD+cost > l.USD:
+		default:
 			d.denied = append(d.denied, policy.CodeCapExceeded)
 		}
 		d.uses = append(d.uses, u)
 	}
-	if len(d.denied) == 0 && v.Status == payment.PendingApproval && approved == nil {
+	if len(d.denied) == 0 && asked && approved == nil {
 		n := 0
 		for _, p := range list {
 			if p.Agent == r.Payment.Agent && p.State == ledger.PendingApproval {
@@ -210,7 +214,7 @@ func (m *model) reserve(r ledger.Request) decision {
 	switch {
 	case len(d.denied) > 0:
 		p.State = ledger.Denied
-	case v.Status == payment.PendingApproval && approved == nil:
+	case asked && approved == nil:
 		p.State = ledger.PendingApproval
 	default:
 		p.State = ledger.Authorized

@@ -255,11 +255,18 @@ func (r *reader) terms(t *payment.Terms) {
 	t.Validity = time.Duration(r.int())
 }
 
+// shadowBit stands with the status of a reason that decided nothing.
+const shadowBit = 1 << 6
+
 func (w *writer) reasons(all []policy.Reason) {
 	w.uint(uint64(len(all)))
 	for i := range all {
 		v := &all[i]
-		w.uint(uint64(v.Status))
+		status := uint64(v.Status)
+		if v.Shadow {
+			status |= shadowBit
+		}
+		w.uint(status)
 		w.string(v.Code)
 		w.string(v.Text)
 		w.string(v.Rule)
@@ -281,7 +288,8 @@ func (r *reader) reasons() []policy.Reason {
 	all := make([]policy.Reason, n)
 	for i := range all {
 		v := &all[i]
-		v.Status = payment.Status(r.uint())
+		status := r.uint()
+		v.Status, v.Shadow = payment.Status(status&^shadowBit), status&shadowBit != 0
 		v.Code = r.string()
 		v.Text = r.string()
 		v.Rule = r.string()

@@ -337,7 +337,7 @@ func TestEdits(t *testing.T) {
 		"event":        `UPDATE events SET at = at - 1`,
 		"event data":   `UPDATE events SET data = CAST(replace(data, '1000000', '1') AS BLOB)`,
 		"lost event":   `DELETE FROM events WHERE seq = 2`,
-		"lost payment": `DELETE FROM events; DELETE FROM payments`,
+		"lost payment": `DELETE FROM events; DELETE FROM places; DELETE FROM payments`,
 		"mark":         `UPDATE marks SET until = until + 400000000000, next = next + 400000000000`,
 		"agent":        `UPDATE payments SET agent = 'other'`,
 		"payee":        `UPDATE payments SET payee = zeroblob(20)`,

@@ -70,6 +70,7 @@ func TestPlans(t *testing.T) {
 	tx.Approver("")
 	tx.paidHost("", "", 1)
 	tx.paidPayee(payment.Address{}, 1)
+	tx.lastIn(ledger.Place{})
 	if s.w.failed != nil {
 		t.Fatal(s.w.failed)
 	}

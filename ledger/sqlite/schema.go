@@ -141,6 +141,9 @@ func migrate(c *conn, version int, now time.Time) error {
 		if err == nil && version == 1 {
 			err = fillSlots(c)
 		}
+		if err == nil && version == 6 {
+			err = fillPlaces(c)
+		}
 		if err == nil {
 			err = c.script("PRAGMA user_version = " + strconv.Itoa(version+1))
 		}

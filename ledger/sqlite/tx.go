@@ -164,6 +164,9 @@ func (t *tx) Insert(e *ledger.Entry, ev *ledger.Event) error {
 	if err := t.putGas(n, &ledger.Entry{}, e); err != nil {
 		return err
 	}
+	if err := t.putPlaces(n, nil, e); err != nil {
+		return err
+	}
 	for i := 1; i < len(e.Terms.Recipients); i++ {
 		a := e.Terms.Recipients[i].Address
 		if a == e.Terms.Payee() {
@@ -209,6 +212,9 @@ func (t *tx) Update(e *ledger.Entry, ev *ledger.Event) error {
 		return t.c.fail(ErrDamaged)
 	}
 	if err := t.putGas(was.n, was.e, e); err != nil {
+		return err
+	}
+	if err := t.putPlaces(was.n, was.e, e); err != nil {
 		return err
 	}
 	if before.slot != nil && after.slot == nil {

@@ -34,7 +34,7 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 		v.Problem("the slots: %v", err)
 	}
 	pages, done := make(chan []found, 1), make(chan struct{})
-	sums := map[spendingKey]spent{}
+	sums, places := map[spendingKey]spent{}, newPlaceSum()
 	go func() {
 		defer close(done)
 		for page := range pages {
@@ -42,6 +42,7 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 				page[i].judge(v, ended)
 				if e := page[i].e; e != nil {
 					sums[spendingKeyOf(e)] = sums[spendingKeyOf(e)].plus(spentOf(e))
+					places.payment(page[i].n, e)
 				}
 			}
 		}
@@ -53,6 +54,9 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 		return err
 	}
 	if err := t.verifySpending(v, sums); err != nil {
+		return err
+	}
+	if err := t.verifyPlaces(v, places); err != nil {
 		return err
 	}
 	if err := t.c.query(`SELECT g.n FROM gas g LEFT JOIN payments p ON p.n = g.n WHERE p.n IS NULL LIMIT 1`, nil, func([]driver.Value) error {

@@ -37,3 +37,12 @@ CREATE TABLE spending (
 INSERT INTO spending (day, agent, host, dollars, micros, count)
   SELECT created / 86400000000, agent, host, cost / 1000000, cost % 1000000, 1 FROM payments WHERE counts IS NOT NULL
   ON CONFLICT (day, agent, host) DO UPDATE SET dollars = dollars + excluded.dollars, micros = micros + excluded.micros, count = count + 1;
+
+-- places are where payments that were authorized and not released are found by
+-- rules that ask what was paid before: see ledger.Place.
+CREATE TABLE places (
+  place       BLOB    NOT NULL,
+  at          INTEGER NOT NULL,           -- when it was authorized
+  n           INTEGER NOT NULL REFERENCES payments,
+  PRIMARY KEY (place, at, n)
+) STRICT, WITHOUT ROWID;
