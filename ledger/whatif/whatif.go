@@ -70,7 +70,7 @@ func Run(ctx context.Context, store ledger.Store, p *policy.Policy, o Options) (
 	if o.Most == 0 {
 		o.Most = 100
 	}
-	r := &run{p: p, o: o, counts: counts{}, moves: map[[2]payment.Status]*Move{}, days: map[time.Time]*Day{}}
+	r := &run{p: p, o: o, counts: counts{}, places: map[ledger.Place]*ledger.Entry{}, moves: map[[2]payment.Status]*Move{}, days: map[time.Time]*Day{}}
 	for e, err := range store.Entries(ctx, ledger.Query{Until: o.Until, Oldest: true}) {
 		if err != nil {
 			return Report{}, fmt.Errorf("whatif: %w", err)
@@ -100,7 +100,8 @@ type run struct {
 	p       *policy.Policy
 	o       Options
 	counts  counts
-	waiting byTime // those of which the turn has not come
+	places  map[ledger.Place]*ledger.Entry // what was paid last where
+	waiting byTime                         // those of which the turn has not come
 
 	out   Report
 	moves map[[2]payment.Status]*Move
@@ -111,7 +112,7 @@ type run struct {
 func (r *run) flush(until time.Time) error {
 	for len(r.waiting) > 0 && (until.IsZero() || r.waiting[0].at.Before(until)) {
 		d := heap.Pop(&r.waiting).(decided)
-		if err := r.judge(d.at, d.e); err != nil {
+		if err := r.judge(d.at, &d.e); err != nil {
 			return fmt.Errorf("whatif: payment %s: %w", d.e.ID, err)
 		}
 	}
@@ -119,16 +120,16 @@ func (r *run) flush(until time.Time) error {
 }
 
 // judge judges one payment again.
-func (r *run) judge(at time.Time, e ledger.Entry) error {
-	v, err := r.verdict(at, &e)
+func (r *run) judge(at time.Time, e *ledger.Entry) error {
+	v, err := r.verdict(at, e)
 	if err != nil {
 		return err
 	}
-	was := decision(&e)
+	was := decision(e)
 	paid := !e.AuthorizedAt.IsZero()
 	if at.Before(r.o.Since) {
 		if paid {
-			return r.count(&e, v.Limits, at)
+			return r.count(e, v.Limits, at)
 		}
 		return nil
 	}
@@ -139,7 +140,7 @@ func (r *run) judge(at time.Time, e ledger.Entry) error {
 		spends = false
 	}
 	if spends {
-		if err := r.count(&e, v.Limits, at); err != nil {
+		if err := r.count(e, v.Limits, at); err != nil {
 			return err
 		}
 	}
@@ -155,7 +156,7 @@ func (r *run) judge(at time.Time, e ledger.Entry) error {
 		return nil
 	}
 	r.out.Payments++
-	r.tell(at, &e, was, v)
+	r.tell(at, e, was, v)
 	r.spend(at, e.Cost, paid, spends)
 	return nil
 }
@@ -167,7 +168,15 @@ func (r *run) verdict(at time.Time, e *ledger.Entry) (policy.Verdict, error) {
 	if o, err := host.ParseOrigin(e.Terms.Origin); err == nil {
 		p.Port = o.Port
 	}
-	v := r.p.Evaluate(p, at, policy.History{})
+	var h policy.History
+	if scope, asks := r.p.AsksPast(e.Agent); asks {
+		past, err := ledger.PastTx(scope, &e.Terms, func(p ledger.Place) (*ledger.Entry, error) { return r.places[p], nil })
+		if err != nil {
+			return policy.Verdict{}, err
+		}
+		h.Past = &past
+	}
+	v := r.p.Evaluate(p, at, h)
 	uses := make([]policy.Use, len(v.Limits))
 	for i, l := range v.Limits {
 		uses[i] = r.counts.use(l, at)
@@ -188,6 +197,9 @@ func (r *run) count(e *ledger.Entry, limits []policy.Limit, at time.Time) error 
 			usd = e.Cost // until it was released
 		}
 	}
+	if e.AuthorizedAt.IsZero() || e.Remembered() {
+		r.remember(e)
+	}
 	released := !e.AuthorizedAt.IsZero() && e.Spent == 0 && e.Cost > 0
 	for _, l := range limits {
 		if err := r.counts.add(l, usd, until, released); err != nil {
@@ -195,6 +207,20 @@ func (r *run) count(e *ledger.Entry, limits []policy.Limit, at time.Time) error 
 		}
 	}
 	return nil
+}
+
+// remember has e be what was paid last where it goes.
+func (r *run) remember(e *ledger.Entry) {
+	scope, asks := r.p.AsksPast(e.Agent)
+	if !asks || e.Terms.IsProof() {
+		return
+	}
+	for _, to := range e.Terms.Recipients {
+		r.places[ledger.PayeePlace(scope, &e.Terms, to.Address)] = e
+	}
+	if p, ok := ledger.PricePlace(scope, &e.Terms); ok {
+		r.places[p] = e
+	}
 }
 
 // tell reports how e was decided and would have been.
@@ -271,6 +297,8 @@ func byPolicy(reasons []policy.Reason) bool {
 // policyCodes are the reasons to deny that a policy gives. A freeze is not among
 // them: the ledger's own has the same code.
 var policyCodes = map[string]bool{
-	policy.CodeNoPolicy: true, policy.CodeDenied: true, policy.CodeNotAllowed: true, policy.CodeMaxPayment: true,
-	policy.CodeCapExceeded: true, policy.CodeCountExceeded: true, policy.CodeRuleFailed: true, policy.CodeRule: true,
+	policy.CodeNoPolicy: true, policy.CodeDenied: true, policy.CodeNotAllowed: true, policy.CodeSplitNotAllowed: true,
+	policy.CodeChainNotAllowed: true, policy.CodeTokenNotAllowed: true, policy.CodeMaxPayment: true, policy.CodeOutsideHours: true,
+	policy.CodeNewPayee: true, policy.CodeNoHistory: true, policy.CodeCapExceeded: true, policy.CodeCountExceeded: true,
+	policy.CodeRuleFailed: true, policy.CodeRule: true,
 }

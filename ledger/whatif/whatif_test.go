@@ -245,6 +245,33 @@ allow = ["*"]
 	}
 }
 
+// Rules that ask what was paid before see what the other policy let through.
+func TestPast(t *testing.T) {
+	t.Parallel()
+	w := newPast(t, doc)
+	for _, p := range []struct {
+		host string
+		usd  payment.USD
+	}{{"x.example", 100_000}, {"y.example", 100_000}, {"x.example", 200_000}, {"x.example", 1_000_000}} {
+		w.n = 0 // the same path
+		w.pay("a", p.host, p.usd, ledger.Settled)
+		w.now = w.now.Add(2 * time.Hour)
+	}
+	head := "[policy.default]\nmax_payment = \"$2\"\ncaps = [\"$9 / 24h\"]\nallow = [\"*\"]\n"
+	got := w.run(head+"new_payee = \"approve\"\nprice_jump = \"3x\"\n", whatif.Options{})
+	var codes []string
+	for _, c := range got.Changed {
+		codes = append(codes, c.Reasons[0].Code)
+	}
+	if fmt.Sprint(codes) != "[new_payee new_payee price_jump]" || got.Payments != 4 {
+		t.Errorf("%v: %+v", codes, got)
+	}
+	// Denied, a payee is never known.
+	if got := w.run(head+"new_payee = \"deny\"\n", whatif.Options{}); len(got.Changed) != 4 || got.Days[0].Now != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // What was refused for reasons that are no policy's stays refused.
 func TestOthers(t *testing.T) {
 	t.Parallel()
