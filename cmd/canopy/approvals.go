@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,7 @@ func (a *app) approvalsCommand() *cobra.Command {
 		`A payment that the policy leaves to people waits as an approval. It holds no
 money. An approved one is carried out when the agent makes the same call again.`,
 		a.approvalsListCommand(), a.approvalsShowCommand(),
-		a.ruleCommand(true), a.ruleCommand(false), a.approvalsWaitCommand(), a.approvalsDeliverCommand(),
+		a.ruleCommand(true), a.ruleCommand(false), a.approvalsWaitCommand(), a.approvalsWatchCommand(), a.approvalsDeliverCommand(),
 	)
 }
 
@@ -50,7 +51,7 @@ func (a *app) printTerms(ctx context.Context, s ledger.Store, ap ledger.Approval
 		"agent", ap.Agent, "for", what(t), "body", digest, "cost", ap.Cost.String(), "amount", amount(t),
 		"fee bound", feeBound(t), "pays to", payees(t), "chain", t.Asset.Chain.Name(), "token", t.Asset.Address.String(),
 		"by", joined(t.Rail, t.Scheme), "asked because", ap.Reason, "agent says", ap.Purpose,
-		"asked", moment(ap.CreatedAt), "until", moment(ap.ExpiresAt),
+		"asked", moment(ap.CreatedAt), "until", moment(ap.ExpiresAt), "may rule", mayRule(ap), "votes", votes(ap),
 		"decided", moment(ap.DecidedAt), "decided by", joined(ap.By, ap.Via), "comment", ap.Comment,
 		"carried out", moment(ap.UsedAt), "terms", ap.TermsHash.String(),
 	)
@@ -62,6 +63,36 @@ func (a *app) printTerms(ctx context.Context, s ledger.Store, ap ledger.Approval
 	if ap.Status == ledger.ApprovalPending && !paidBefore(ctx, s, t) {
 		a.printf("note: nothing on this ledger was paid to %s before\n", t.Payee())
 	}
+}
+
+// mayRule is whom the policy named, and how many of them it takes.
+func mayRule(ap ledger.Approval) string {
+	if len(ap.Approvers) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s", ap.Quorum, strings.Join(ap.Approvers, ", "))
+}
+
+// votes are the answers of which several are needed, one a line.
+func votes(ap ledger.Approval) string {
+	if len(ap.Approvers) == 0 {
+		return ""
+	}
+	lines := make([]string, len(ap.Votes))
+	for i, v := range ap.Votes {
+		lines[i] = fmt.Sprintf("%s by %s via %s, %s", yes(v.Approve), v.By, v.Via, moment(v.At))
+		if v.Comment != "" {
+			lines[i] += ": " + show(v.Comment, 300)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func yes(approve bool) string {
+	if approve {
+		return "yes"
+	}
+	return "no"
 }
 
 func feeBound(t payment.Terms) string {

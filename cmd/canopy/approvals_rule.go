@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +18,7 @@ import (
 func (a *app) ruleCommand(approve bool) *cobra.Command {
 	var yes bool
 	r := approvals.Ruling{Approve: approve}
+	var from *credentials
 	name, short := "deny", "Say no to a payment that waits"
 	example := `  canopy approvals deny appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --by ana --reason "too dear"`
 	if approve {
@@ -27,7 +30,8 @@ func (a *app) ruleCommand(approve bool) *cobra.Command {
 		Use:   name + " ID",
 		Short: short,
 		Long: `The stored terms are shown first, and what was shown is what the ruling is on.
-It is recorded with the name of who made it, who is never the agent itself.`,
+It is recorded with the name of who made it, who is never the agent itself.
+Where the policy names approvers, it takes the credential of one of them.`,
 		Example:           example,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeApprovals(false),
@@ -49,6 +53,16 @@ It is recorded with the name of who made it, who is never the agent itself.`,
 					return err
 				}
 			}
+			if len(ap.Approvers) > 0 && ap.Status == ledger.ApprovalPending || from.path != "" {
+				credential, err := from.get(c.Context())
+				if err != nil {
+					return a.notRuled(err, ap)
+				}
+				r.Credential = credential.Reveal()
+				if !c.Flags().Changed("by") {
+					r.By, _ = credential.Name()
+				}
+			}
 			r.TermsHash = ap.TermsHash // what was shown
 			ruled, err := approvals.NewDesk(s, "cli", a.now).Rule(c.Context(), ap.ID, r)
 			if err != nil {
@@ -57,6 +71,11 @@ It is recorded with the name of who made it, who is never the agent itself.`,
 			if a.json {
 				return a.printJSON(shape.RulingOf(ruled))
 			}
+			if ruled.Status == ledger.ApprovalPending {
+				a.printf("%s by %s\n", ruled.Status, show(r.By, 100))
+				a.note("%s", stillNeeded(ruled))
+				return nil
+			}
 			a.printf("%s by %s\n", ruled.Status, show(ruled.By, 100))
 			if approve {
 				a.note("The agent's same call again pays it, once, before %s.", moment(ruled.ExpiresAt))
@@ -64,7 +83,8 @@ It is recorded with the name of who made it, who is never the agent itself.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&r.By, "by", me(), "`NAME` of who rules")
+	c.Flags().StringVar(&r.By, "by", me(), "`NAME` of who rules; a credential tells it too")
+	from = a.credentialFlag(c)
 	c.Flags().StringVar(&r.Reason, "reason", "", "`TEXT` for the record")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for confirmation")
 	return c
@@ -101,10 +121,32 @@ func (a *app) notRuled(err error, ap ledger.Approval) error {
 		code = "self_approval"
 	case errors.Is(err, approvals.ErrNoName):
 		code = "no_name"
+	case errors.Is(err, ledger.ErrVoted):
+		code = "already_voted"
+	case errors.Is(err, approvals.ErrCredential):
+		code = "credential"
+	case errors.Is(err, ledger.ErrNotNamed):
+		code = "not_named"
+	case errors.Is(err, ledger.ErrClockSkew):
+		code = "clock_skew"
+	}
+	if usage, ok := errors.AsType[exit](err); ok && usage.code == codeUsage {
+		return err
 	}
 	if a.json {
 		a.code = codeFailed
 		return a.printJSON(shape.Refused(err, code))
 	}
 	return err
+}
+
+// stillNeeded says who has to say yes yet.
+func stillNeeded(ap ledger.Approval) string {
+	var left []string
+	for _, name := range ap.Approvers {
+		if !slices.ContainsFunc(ap.Votes, func(v ledger.Vote) bool { return strings.EqualFold(v.By, name) }) {
+			left = append(left, name)
+		}
+	}
+	return fmt.Sprintf("%d of %d have said yes: it waits for %d of %s", ap.Yes(), ap.Quorum, max(ap.Quorum-ap.Yes(), 1), show(strings.Join(left, ", "), 1000))
 }

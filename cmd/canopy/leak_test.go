@@ -16,14 +16,18 @@ import (
 )
 
 // Attacks 79, 84 and 85: what is written is private, and holds neither the key
-// nor a signature; nor does a log.
+// nor a signature nor an approver's credential; nor does a log.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent), canopytest.Route{
+	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent), route("GET /dear", 150*payment.Cent), canopytest.Route{
 		Pattern: "GET /lost", Price: payment.Cent, Faults: canopytest.Plan{canopytest.Always(canopytest.DropAfterSettling())},
 	})
+	ana := w.person("ana")
+	dear := w.asks(w.url + "/dear")
 	said := ""
 	for _, args := range [][]string{
+		{"-v", "approvals", "approve", dear, "--yes", "--credential-file", ana}, {"-v", "approvals", "deny", dear, "--yes", "--credential-file", ana, "--json"},
+		{"-v", "approvers", "list"}, {"-v", "approvers", "list", "--json"}, {"-v", "fetch", w.url + "/dear"},
 		{"-v", "fetch", "-i", w.url + "/cent"}, {"-v", "fetch", w.url + "/lost"}, {"-v", "fetch", w.url + "/lost", "--json"},
 		{"-v", "ledger", "list", "--json"}, {"-v", "ping"}, {"-v", "config", "check"},
 	} {
@@ -34,7 +38,7 @@ func TestNothingLeaks(t *testing.T) {
 		said += w.run("ledger", "show", e["transactionId"].(string)).out + w.run("ledger", "show", "--json", e["transactionId"].(string)).out
 	}
 	raw, _ := hex.DecodeString(canaryKey)
-	secrets := map[string]string{"key": canaryKey, "key as bytes": string(raw)}
+	secrets := map[string]string{"key": canaryKey, "key as bytes": string(raw), "credential": credentialIn(t, ana)[len("canopy_ana_"):]}
 	for _, r := range w.seller.Requests() {
 		if v := r.Header.Get("PAYMENT-SIGNATURE"); v != "" {
 			secrets["header"] = v

@@ -16,7 +16,10 @@ type Approval struct {
 	Reason        *string    `json:"reason"`
 	Next          string     `json:"next"`
 	SafeAfter     *Time      `json:"safeAfter,omitempty"` // with next in_doubt
-	Terms         *Terms     `json:"terms,omitempty"`     // that were put to a person
+	Approvers     []string   `json:"approvers,omitempty"` // who may rule, where the policy names them
+	Quorum        int        `json:"quorum,omitempty"`    // how many of them it takes
+	Votes         []Vote     `json:"votes,omitempty"`
+	Terms         *Terms     `json:"terms,omitempty"` // that were put to a person
 }
 
 // What to do next about an approval.
@@ -36,6 +39,7 @@ func ApprovalOf(a ledger.Approval, e ledger.Entry, blocked bool) Approval {
 	out := Approval{
 		Status: a.Status.String(), DecidedAt: at(a.DecidedAt), ExpiresAt: at(a.ExpiresAt), TransactionID: a.Payment,
 		Reason: said(approvalReason(a), maxText), Next: Next(a, e, blocked),
+		Approvers: a.Approvers, Quorum: quorumOf(a), Votes: votesOf(a),
 	}
 	if a.Terms.Rail != "" {
 		terms := termsOf(a.Terms, a.TermsHash)

@@ -74,7 +74,40 @@ type ApprovalItem struct {
 	Via           *string            `json:"via"`
 	Comment       *string            `json:"comment"`
 	UsedAt        *Time              `json:"usedAt"`
+	Override      bool               `json:"override,omitempty"`  // an approver let it go over a cap
+	Approvers     []string           `json:"approvers,omitempty"` // who may rule, where the policy names them
+	Quorum        int                `json:"quorum,omitempty"`    // how many of them it takes
+	Votes         []Vote             `json:"votes,omitempty"`
 	Terms         Terms              `json:"terms"`
+}
+
+// Vote is one person's answer.
+type Vote struct {
+	By      string  `json:"by"`
+	Via     string  `json:"via"`
+	Approve bool    `json:"approve"`
+	At      *Time   `json:"at"`
+	Comment *string `json:"comment"`
+}
+
+// votesOf are those of an approval that names approvers, oldest first.
+func votesOf(a ledger.Approval) []Vote {
+	if len(a.Approvers) == 0 {
+		return nil
+	}
+	var out []Vote
+	for _, v := range a.Votes {
+		out = append(out, Vote{v.By, v.Via, v.Approve, at(v.At), said(v.Comment, maxText)})
+	}
+	return out
+}
+
+// quorumOf is 0 where no approvers are named.
+func quorumOf(a ledger.Approval) int {
+	if len(a.Approvers) == 0 {
+		return 0
+	}
+	return a.Quorum
 }
 
 // ApprovalItemOf is the shape of a.
@@ -84,6 +117,7 @@ func ApprovalItemOf(a ledger.Approval) ApprovalItem {
 		Reason: plaintext.Clean(a.Reason, maxText), Purpose: said(a.Purpose, maxText),
 		CreatedAt: at(a.CreatedAt), ExpiresAt: at(a.ExpiresAt), DecidedAt: at(a.DecidedAt),
 		DecidedBy: orNull(a.By), Via: orNull(a.Via), Comment: said(a.Comment, maxText), UsedAt: at(a.UsedAt),
+		Override: a.Override, Approvers: a.Approvers, Quorum: quorumOf(a), Votes: votesOf(a),
 		Terms: termsOf(a.Terms, a.TermsHash),
 	}
 }
