@@ -12,6 +12,7 @@ import (
 type memoryTx struct {
 	seen    Seen
 	freezes map[string]string
+	pins    []Pin // oldest first
 
 	entries   map[payment.ID]*row
 	order     []*row // by first commit

@@ -156,6 +156,9 @@ func (s *reserving) judge() error {
 		}
 		s.deny(CodeFrozen, text, time.Time{})
 	}
+	if err := s.pinned(); err != nil {
+		return err
+	}
 	if v.Cost == payment.MaxUSD {
 		s.deny(CodeAmountOverflow, "The amount is more than can be counted", time.Time{})
 	}

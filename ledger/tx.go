@@ -50,6 +50,9 @@ type ClockTx interface {
 	// Frozen tells whether the agent's payments are stopped, by a freeze of
 	// its own or of everybody, and why.
 	Frozen(agent string) (frozen bool, reason string, err error)
+
+	// PinnedPolicy is the policy that a Pinner pinned last, or zero.
+	PinnedPolicy() (payment.Hash, error)
 }
 
 // Seen is how far the ledger's time has come.

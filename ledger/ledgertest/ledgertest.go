@@ -76,6 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"Fatigue", testFatigue},
 		{"Deliveries", testDeliveries},
 		{"DeliveryRace", testDeliveryRace},
+		{"Pins", testPins},
 		{"KeyBack", testKeyBack},
 		{"TransferReplaced", testTransferReplaced},
 		{"SharedKeys", testSharedKeys},

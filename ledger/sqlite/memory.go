@@ -24,6 +24,7 @@ const (
 type memory struct {
 	meta     *meta
 	freezes  map[string]string
+	pinned   *payment.Hash
 	owners   map[string]bool // owners of authorized payments, at least
 	marks    map[policy.Window]*markRow
 	counters map[ledger.CounterKey]*counterRow

@@ -46,3 +46,14 @@ CREATE TABLE places (
   n           INTEGER NOT NULL REFERENCES payments,
   PRIMARY KEY (place, at, n)
 ) STRICT, WITHOUT ROWID;
+
+-- pins are which policy was pinned when; the last one holds. A policy of zeros
+-- took the pin out.
+CREATE TABLE pins (
+  n           INTEGER PRIMARY KEY,
+  at          INTEGER NOT NULL,
+  policy      BLOB    NOT NULL,
+  document    TEXT    NOT NULL,
+  by          TEXT    NOT NULL,
+  reason      TEXT    NOT NULL
+) STRICT;
