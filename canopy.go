@@ -259,6 +259,9 @@ func New(cfg Config) (*Client, error) {
 	c.cfg.Treasury.Chains = append([]Chain(nil), cfg.Treasury.Chains...)
 	c.cfg.Treasury.Gas = gas
 	c.cfg.Channels = append([]approvals.Channel(nil), cfg.Channels...)
+	if err := c.checkPolicy(); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 

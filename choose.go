@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -90,9 +91,12 @@ func (c *Client) choose(ctx context.Context, p *purchase, offers []offered) (off
 	var others []Alternative
 	var denied error
 	for _, o := range offers {
-		if err := c.judge(p, &o); err == nil {
+		if err := c.judge(ctx, p, &o); err == nil {
 			usable = append(usable, o)
 		} else {
+			if no := (*DeniedError)(nil); !errors.As(err, &no) {
+				return offered{}, nil, err // it was not judged
+			}
 			denied = cmp.Or(denied, err)
 			others = append(others, o.alternative(Denied, denialText(err)))
 		}
@@ -164,7 +168,7 @@ func (c *Client) best(ctx context.Context, p *purchase, usable []offered) (best 
 
 // judge completes o with its terms and the policy's verdict, or tells why the
 // offer cannot be taken whatever the ledger holds.
-func (c *Client) judge(p *purchase, o *offered) error {
+func (c *Client) judge(ctx context.Context, p *purchase, o *offered) error {
 	offer := o.offer
 	if !offer.Expires.IsZero() && offer.Expires.Sub(p.now) < minValidity {
 		return &DeniedError{Result: denial("expired_offer", "the seller's offer has expired, or is about to")}
@@ -182,7 +186,10 @@ func (c *Client) judge(p *purchase, o *offered) error {
 	if err := o.terms.Check(c.Address()); err != nil {
 		return &DeniedError{denial("bad_terms", "the seller's terms cannot be paid"), err}
 	}
-	o.verdict = c.cfg.Policy.Evaluate(o.payment, p.now, policy.History{})
+	var err error
+	if o.verdict, err = c.verdict(ctx, &o.payment, p.now); err != nil {
+		return err
+	}
 	if p.opts.hasMaxPrice && o.verdict.Cost > p.opts.maxPrice {
 		return &DeniedError{Result: overPrice(o.terms, p.opts.maxPrice)}
 	}

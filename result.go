@@ -8,6 +8,7 @@ import (
 
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 )
 
 // Settlement says how sure it is that money moved.
@@ -116,11 +117,18 @@ func resultOf(e ledger.Entry) Result {
 func (r *Result) setReasons(reasons []Reason) {
 	r.Reasons = reasons
 	for _, reason := range reasons {
-		if reason.Status == r.Status && r.Status != Allowed {
+		if reason.Decides(r.Status) && r.Status != Allowed {
 			r.Code, r.Reason = reason.Code, reason.Text
 			return
 		}
 	}
+}
+
+// Shadow is what a policy in shadow would have decided, had it blocked, and why;
+// false where it would have decided the same.
+func (r Result) Shadow() (Status, string, bool) {
+	reason, ok := policy.Shadowed(r.Reasons)
+	return reason.Status, reason.Text, ok
 }
 
 // deny adds a denial to r.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
-	"github.com/canopy-go/canopy/policy"
 )
 
 // Pay pays dollars to an address, without a seller. The three outcomes are
@@ -35,7 +34,9 @@ func (c *Client) Pay(ctx context.Context, t Transfer) (Result, error) {
 		return Result{}, err
 	}
 	began := c.cfg.Now()
-	c.judgeTransfer(&o, t)
+	if err := c.judgeTransfer(ctx, &o, t); err != nil {
+		return Result{}, err
+	}
 	if r, denied := c.unpayable(o); denied {
 		return r, nil
 	}
@@ -59,7 +60,9 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	c.judgeTransfer(&o, t)
+	if err := c.judgeTransfer(ctx, &o, t); err != nil {
+		return Result{}, err
+	}
 	funded, err := c.funded(ctx, o)
 	if err != nil {
 		return Result{}, err
@@ -135,7 +138,9 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	c.judgeTransfer(&o, t)
+	if err := c.judgeTransfer(ctx, &o, t); err != nil {
+		return Result{}, err
+	}
 	if r, denied := c.unpayable(o); denied {
 		return r, nil
 	}
@@ -206,15 +211,18 @@ func (c *Client) transferer(name string) Transferer {
 
 // judgeTransfer completes o with its terms and the policy's verdict. The memo is
 // part of the terms: it may be what says whose the money is.
-func (c *Client) judgeTransfer(o *offered, t Transfer) {
+func (c *Client) judgeTransfer(ctx context.Context, o *offered, t Transfer) (err error) {
 	o.terms = o.offer.Terms("", "", t.Memo, [32]byte{})
 	o.payment = payment.Payment{Agent: c.cfg.Agent, Terms: o.terms, Purpose: t.Purpose}
-	o.verdict = c.cfg.Policy.Evaluate(o.payment, c.cfg.Now(), policy.History{})
+	if o.verdict, err = c.verdict(ctx, &o.payment, c.cfg.Now()); err != nil {
+		return err
+	}
 	o.terms.Validity = o.verdict.MaxValidity
 	if o.offer.Validity > 0 {
 		o.terms.Validity = min(o.terms.Validity, o.offer.Validity)
 	}
 	o.payment.Terms = o.terms
+	return nil
 }
 
 // unpayable is the denial that a transfer gets whatever the ledger holds.

@@ -125,3 +125,18 @@ func PastTx(s policy.Scope, t *payment.Terms, last func(Place) (*Entry, error)) 
 	}
 	return p, err
 }
+
+// PastOf is what the rules of p ask of s for a payment: nil where they ask for
+// nothing, and where s is no PastStore, so that they deny.
+func PastOf(ctx context.Context, s Store, p *policy.Policy, pay *payment.Payment) (*policy.Past, error) {
+	scope, asks := p.AsksPast(pay.Agent)
+	store, ok := s.(PastStore)
+	if !asks || !ok {
+		return nil, nil
+	}
+	past, err := store.Past(ctx, scope, pay.Terms)
+	if err != nil {
+		return nil, err
+	}
+	return &past, nil
+}

@@ -30,6 +30,21 @@ type Reason struct {
 // Decides reports whether r is one of the reasons for a status.
 func (r Reason) Decides(s payment.Status) bool { return r.Status == s && !r.Shadow }
 
+// Shadowed is the gravest of the reasons that decided nothing, the first denial
+// or else the first that would have asked, and false where there is none.
+func Shadowed(reasons []Reason) (Reason, bool) {
+	var asked Reason
+	for _, r := range reasons {
+		switch {
+		case r.Shadow && r.Status == payment.Denied:
+			return r, true
+		case r.Shadow && !asked.Shadow && r.Status == payment.PendingApproval:
+			asked = r
+		}
+	}
+	return asked, asked.Shadow
+}
+
 // Verdict is the policy's whole answer. The zero value is a denial without a
 // reason. Its Reasons belong to whoever called Evaluate. Its Limits are shared
 // with other verdicts of the same policy: they may be appended to, and are

@@ -34,6 +34,7 @@ type counted struct {
 	cost   payment.USD // of the hold
 	kept   payment.USD // what counts of it once the hold has ended
 	mine   bool        // decided by the policy that is checked
+	ruled  bool        // a person approved it
 	limits []policy.Limit
 
 	open     bool      // its hold has not ended
@@ -78,7 +79,7 @@ func newCaps(c *checking, p *policy.Policy) *caps {
 // payment takes an authorized payment; they come in the order in which they
 // were made, and are counted in that in which they were authorized.
 func (k *caps) payment(e *ledger.Entry, events []ledger.Event) {
-	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, kept: e.Spent, mine: e.Policy == k.policy.Hash()}
+	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, kept: e.Spent, mine: e.Policy == k.policy.Hash(), ruled: e.ApprovalID != ""}
 	if p.mine {
 		pay := payment.Payment{Agent: e.Agent, Terms: e.Terms, Host: e.Host}
 		p.limits = k.policy.Evaluate(pay, e.AuthorizedAt, policy.History{}).Limits
@@ -179,7 +180,7 @@ func (k *caps) count(p *counted) {
 	}
 	for _, l := range p.limits {
 		n := k.sums[ledger.NewCounterKey(l.Scope, l.Window)]
-		if n == nil {
+		if n == nil || l.Shadow || l.Asks && p.ruled {
 			continue
 		}
 		n.age(p.at)
