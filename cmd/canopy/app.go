@@ -14,6 +14,7 @@ import (
 	"github.com/canopy-go/canopy/config"
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
 )
 
@@ -29,6 +30,8 @@ type app struct {
 	verbose bool
 	quiet   bool
 	noColor bool
+
+	asks map[payment.ChainID]bool // the chains whose nodes are asked, where a command tells of them
 
 	code int // the outcome that a command left, where it ended without an error
 }

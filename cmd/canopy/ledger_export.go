@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
 )
 
 func (a *app) ledgerExportCommand() *cobra.Command {
@@ -21,8 +23,9 @@ func (a *app) ledgerExportCommand() *cobra.Command {
 		Use:   "export",
 		Short: "Print every payment, oldest first, for other programs",
 		Long: `Export prints the payments of the ledger, oldest first, on standard output: as
-JSON, one payment a line with its events, or as CSV. It holds no key and no
-signature.`,
+JSON, one payment a line with its events, or as CSV. It holds no key of an
+account and no signature. cost_usd is what was judged, with the bound of its fee;
+spent_usd is what counts in the caps, with the fee that was paid once that is known.`,
 		Example: `  canopy ledger export > payments.jsonl
   canopy ledger export --format csv --since 2026-05-01 --agent trader > may.csv`,
 		Args: cobra.NoArgs,
@@ -77,6 +80,7 @@ func (a *app) exportJSON(c *cobra.Command, s ledger.Store, q ledger.Query) error
 var csvColumns = []string{
 	"transaction_id", "created_at", "agent", "state", "cost_usd", "amount_usd", "fee_usd", "rail", "chain", "token", "payee", "payer",
 	"method", "url", "host", "purpose", "authorized_at", "valid_before", "spent_at", "tx_hash", "http_status", "delivered", "assumed", "approval_id", "reason",
+	"spent_usd", "memo", "key", "realm", "further_payees",
 }
 
 func (a *app) exportCSV(c *cobra.Command, s ledger.Store, q ledger.Query) error {
@@ -99,7 +103,10 @@ func (a *app) exportCSV(c *cobra.Command, s ledger.Store, q ledger.Query) error 
 func csvRow(e ledger.Entry) []string {
 	t := e.Terms
 	amount, _ := t.Asset.Value(t.Amount)
-	status, reason := "", ""
+	status, reason, url, memo := "", "", t.Origin+t.Target, ""
+	if t.IsTransfer() {
+		url, memo = "", t.Target
+	}
 	if e.HTTP != 0 {
 		status = strconv.Itoa(e.HTTP)
 	}
@@ -109,13 +116,24 @@ func csvRow(e ledger.Entry) []string {
 	row := []string{
 		string(e.ID), stamp(e.CreatedAt), e.Agent, e.State.String(), number(e.Cost.String()), number(amount.String()), number(t.FeeBound.String()),
 		t.Rail, string(t.Asset.Chain), t.Asset.Address.String(), t.Payee().String(), e.Payer.String(),
-		t.Method, t.Origin + t.Target, e.Host, e.Purpose, stamp(e.AuthorizedAt), stamp(e.ValidBefore), stamp(e.SpentAt), e.Receipt.TxHash, status,
+		t.Method, url, e.Host, e.Purpose, stamp(e.AuthorizedAt), stamp(e.ValidBefore), stamp(e.SpentAt), e.Receipt.TxHash, status,
 		strconv.FormatBool(e.Delivered), strconv.FormatBool(e.Assumed), string(e.ApprovalID), reason,
+		number(e.Spent.String()), memo, e.Key, e.Realm, furtherPayees(t),
 	}
 	for i, cell := range row {
 		row[i] = cellOf(cell)
 	}
 	return row
+}
+
+// furtherPayees are t's recipients after the first, each with what it gets.
+func furtherPayees(t payment.Terms) string {
+	var out []string
+	for _, r := range t.Recipients[min(1, len(t.Recipients)):] {
+		value, _ := t.Asset.Value(r.Amount)
+		out = append(out, r.Address.String()+" "+number(value.String()))
+	}
+	return strings.Join(out, "; ")
 }
 
 // cellOf is text for a cell of a table: on one line, and never a formula, which

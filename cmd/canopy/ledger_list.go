@@ -58,7 +58,7 @@ func (a *app) ledgerListCommand() *cobra.Command {
 					continue
 				}
 				rows = append(rows, []string{
-					e.CreatedAt.Local().Format("2006-01-02 15:04:05"), string(e.ID), e.Agent, e.State.String(), e.Cost.String(), what(e.Terms),
+					e.CreatedAt.Local().Format("2006-01-02 15:04:05"), string(e.ID), e.Agent, e.State.String(), costs(e), what(e.Terms),
 				})
 			}
 			if a.json {
@@ -82,6 +82,24 @@ func (a *app) ledgerListCommand() *cobra.Command {
 	c.Flags().StringVar(&until, "until", "", "only before `TIME`")
 	c.Flags().IntVar(&limit, "limit", 50, "at most `N`; 0 for all")
 	return c
+}
+
+// costs is what counts of e in the caps, with its fee where there is one: until the
+// chain tells it, the bound. Where nothing was set aside it is what was judged.
+func costs(e ledger.Entry) string {
+	value, ok := e.Terms.Asset.Value(e.Terms.Amount)
+	fee, _ := e.Spent.Sub(value)
+	switch {
+	case e.AuthorizedAt.IsZero():
+		return e.Cost.String()
+	case e.State.Freed() && e.Spent > 0:
+		return e.Spent.String() + ", its fee"
+	case e.State.Freed() || !ok || fee <= 0:
+		return e.Spent.String()
+	case e.Spent < e.Cost:
+		return fmt.Sprintf("%s with a fee of %s", e.Spent, fee)
+	}
+	return fmt.Sprintf("%s with a fee of at most %s", e.Spent, fee)
 }
 
 // stateNames are the states that a payment on the ledger can have.

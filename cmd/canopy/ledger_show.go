@@ -22,11 +22,12 @@ func (a *app) ledgerShowCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completePayments(),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := a.store()
+			f, s, err := a.fileAndStore()
 			if err != nil {
 				return err
 			}
 			defer s.Close()
+			a.asks = askable(f)
 			e, err := a.entryOf(c.Context(), s, args[0])
 			if err != nil {
 				return err

@@ -109,7 +109,7 @@ func TestReconcile(t *testing.T) {
 	w.want(5, "fetch", w.url+"/lost")
 	w.want(5, "fetch", w.url+"/never")
 	r := w.want(0, "reconcile", "--json")
-	wantKeys(t, r, "looked recovered settled released cancelled needsOperator waiting unwatched changed foreign problems")
+	wantKeys(t, r, "looked recovered settled released cancelled needsOperator waiting unwatched changed foreign problems proofs knownForeign")
 	if v := r.object(t); v["waiting"].(json.Number) != "2" {
 		t.Errorf("%v", v)
 	}
@@ -167,8 +167,61 @@ func TestExport(t *testing.T) {
 	if rows[1][at["cost_usd"]] != "0.01" || rows[1][at["state"]] != "claimed" || rows[2][at["purpose"]] != "'=HYPERLINK(\"x\")" {
 		t.Errorf("%v", rows[1:])
 	}
+	if last := rows[0][len(rows[0])-5:]; strings.Join(last, " ") != "spent_usd memo key realm further_payees" {
+		t.Errorf("the last columns are %v", last)
+	}
+	if rows[1][at["spent_usd"]] != "0.01" || rows[3][at["spent_usd"]] != "0.00" || rows[3][at["cost_usd"]] != "5.00" || rows[1][at["url"]] == "" {
+		t.Errorf("%v", rows[1:])
+	}
 	if out := w.want(0, "ledger", "export", "--since", "2020-01-01", "--until", "2020-01-02").out; out != "" {
 		t.Errorf("%q", out)
 	}
 	w.want(2, "ledger", "export", "--format", "xml")
+}
+
+// An export tells what a payment counts for, its memo, its key, the name that its
+// seller gives, and all of its payees.
+func TestExportTellsAll(t *testing.T) {
+	t.Parallel()
+	w := onTempo(t, "[policy.default]\nmax_payment = \"$2\"\ncaps = [\"$3 / 24h\"]\nallow = [\"*\"]\n", canopytest.Route{
+		Pattern: "GET /split", Price: 10 * payment.Cent, Splits: []canopytest.Split{{To: canopytest.Address("partner"), Price: 3 * payment.Cent}},
+	})
+	w.want(0, "fetch", w.url+"/split", "--key", "s1")
+	w.want(0, "pay", payee(t), "0.50", "--chain", "tempo-testnet", "--memo", "invoice 17", "--key", "i17")
+	for range 20 {
+		w.chain.Mine()
+	}
+	w.want(0, "reconcile")
+	rows, err := csv.NewReader(strings.NewReader(w.want(0, "ledger", "export", "--format", "csv").out)).ReadAll()
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	col := func(row int, name string) string {
+		for i, n := range rows[0] {
+			if n == name {
+				return rows[row][i]
+			}
+		}
+		t.Fatalf("no column %s", name)
+		return ""
+	}
+	list := w.entries()
+	for i, want := range []map[string]string{
+		{"key": "s1", "memo": "", "further_payees": canopytest.Address("partner").String() + " 0.03", "url": w.url + "/split"},
+		{"key": "i17", "memo": "invoice 17", "realm": "", "further_payees": "", "url": ""},
+	} {
+		for name, value := range want {
+			if got := col(i+1, name); got != value {
+				t.Errorf("%s of payment %d is %q, want %q", name, i+1, got, value)
+			}
+		}
+		if spent, cost := col(i+1, "spent_usd"), col(i+1, "cost_usd"); list[i]["state"] != "settled" || spent >= cost || spent == "" {
+			t.Errorf("payment %d is %s and counts for %s of %s", i+1, list[i]["state"], spent, cost)
+		}
+	}
+	if col(1, "realm") == "" {
+		t.Error("the seller's name is missing")
+	}
+	lines := w.want(0, "ledger", "export").out
+	contains(t, lines, `"spentUsd":`, `"memo":"invoice 17"`, `"key":"i17"`, `"key":"s1"`, `"realm":"`, `{"address":"`+canopytest.Address("partner").String()+`","amountUsd":0.03}`)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,6 +41,7 @@ webhooks have to tell.`,
 				return err
 			}
 			defer v.Close()
+			a.asks = askable(f)
 			if len(v.Chains()) == 0 {
 				a.note("No [[chain]] names an rpc: there is nobody to ask. What was authorized counts as spent, unless canopy ledger resolve says otherwise.")
 			}
@@ -86,6 +86,9 @@ func (a *app) printRound(r canopy.Reconciliation) error {
 		switch p.State {
 		case ledger.Settled:
 			line = "settled: the chain shows the transfer " + p.TxHash
+			if p.Amount == 0 {
+				line = "ended: a proof, which moved nothing and counts as one payment"
+			}
 		case ledger.ExpiredUnused:
 			line = "released: it never moved and cannot any more"
 		case ledger.Cancelled:
@@ -105,6 +108,9 @@ func (a *app) printRound(r canopy.Reconciliation) error {
 	for _, s := range r.Foreign {
 		a.printf("FOREIGN USE of the key %s by %s in block %d: not signed by this ledger\n", s.Slot.From, s.TxHash, s.Block)
 	}
+	if r.Known > 0 {
+		a.printf("%s of the key that an earlier round told of: looked at again, since not all nodes show what came before.\n", count(int64(r.Known), "foreign use"))
+	}
 	for _, p := range r.Problems {
 		a.printf("problem: %s\n", show(p.Error(), 500))
 	}
@@ -117,6 +123,9 @@ func (a *app) printRound(r canopy.Reconciliation) error {
 	default:
 		a.printf("Held payments looked at: %d. Settled %d, released %d, cancelled %d, for an operator %d, waiting %d.\n",
 			r.Looked, r.Settled, r.Released, r.Cancelled, r.Operator, r.Waiting)
+		if r.Proofs > 0 {
+			a.printf("Proofs that ended: %d.\n", r.Proofs)
+		}
 		if r.Unwatched > 0 {
 			a.printf("On chains without an rpc: %d.\n", r.Unwatched)
 		}
@@ -139,10 +148,10 @@ func (a *app) printHeld(ctx context.Context, s ledger.Store, unasked bool) error
 			continue
 		}
 		why := ""
-		if e.Note != "" {
+		if e.Note != "" && e.State != ledger.Claimed { // else it is of before
 			why = " (" + show(e.Note, 200) + ")"
 		}
-		a.printf("%s  %s  %s%s: %s\n    %s\n", e.ID, e.Cost, strings.ReplaceAll(e.State.String(), "_", " "), why, show(what(e.Terms), 300), a.whatNext(e))
+		a.printf("%s  %s  %s%s: %s\n    %s\n", e.ID, e.Cost, stateWords(e.State), why, show(what(e.Terms), 300), a.whatNext(e))
 	}
 	if n > mostHeld {
 		a.printf("And %d more: canopy ledger list --state in_doubt --state claimed\n", n-mostHeld)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/canopy-go/canopy/config"
 	"github.com/canopy-go/canopy/internal/plaintext"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
@@ -15,8 +17,8 @@ func (a *app) story(e ledger.Entry, events []ledger.Event, ruling string) []chap
 	return []chapter{
 		{"Decided", decided(e, ruling)},
 		{"Signed", signed(e)},
-		{"What came back", sellerSaid(e)},
-		{"What the chain says", chainSaid(e, events)},
+		{"What came back", sellerSaid(e, events)},
+		{"What the chain says", a.chainSaid(e, events)},
 		{"Next", []string{a.whatNext(e)}},
 	}
 }
@@ -88,7 +90,7 @@ func seller(e ledger.Entry) string {
 	return "The seller"
 }
 
-func sellerSaid(e ledger.Entry) []string {
+func sellerSaid(e ledger.Entry, events []ledger.Event) []string {
 	if e.Slot.IsZero() {
 		return []string{"Nothing was sent to anybody."}
 	}
@@ -114,7 +116,7 @@ func sellerSaid(e ledger.Entry) []string {
 		out = append(out, fmt.Sprintf("Its words, not to be taken as advice: %s %q", show(e.Receipt.Code, 100), show(e.Receipt.Message, 400)))
 	}
 	if e.Note != "" {
-		out = append(out, "Noted: "+show(e.Note, 400)+".")
+		out = append(out, notedWhen(e, events)+": "+show(e.Note, 400)+".")
 	}
 	if len(out) == 0 {
 		out = []string{"Nothing that is recorded."}
@@ -125,17 +127,47 @@ func sellerSaid(e ledger.Entry) []string {
 	return out
 }
 
+// notedWhen tells that e's note is of a state that it has left.
+func notedWhen(e ledger.Entry, events []ledger.Event) string {
+	was := e.State
+	for _, ev := range events {
+		var kept struct{ Note string }
+		if json.Unmarshal(ev.Data, &kept) == nil && kept.Note != "" {
+			was = ev.To
+		}
+	}
+	if was == e.State {
+		return "Noted"
+	}
+	return "Noted while it was " + stateWords(was)
+}
+
+// stateWords is a state for people.
+func stateWords(s ledger.State) string { return strings.ReplaceAll(s.String(), "_", " ") }
+
 // by names the transaction that a seller claims.
 func by(e ledger.Entry) string {
-	if e.Receipt.TxHash == "" || e.State == ledger.Settled {
+	if e.Receipt.TxHash == "" || e.State == ledger.Settled && e.Slot.Kind != payment.SlotProof {
 		return ""
 	}
 	return " by " + show(e.Receipt.TxHash, 100)
 }
 
-func chainSaid(e ledger.Entry, events []ledger.Event) []string {
-	if e.Slot.IsZero() {
+// askable are the chains that name an rpc, by which their nodes are asked.
+func askable(f *config.File) map[payment.ChainID]bool {
+	out := map[payment.ChainID]bool{}
+	for _, c := range f.Chains {
+		out[c.ID] = out[c.ID] || len(c.RPC)+len(c.RPCEnv) > 0
+	}
+	return out
+}
+
+func (a *app) chainSaid(e ledger.Entry, events []ledger.Event) []string {
+	switch {
+	case e.Slot.IsZero():
 		return []string{"There is nothing to ask it."}
+	case e.Slot.Kind == payment.SlotProof:
+		return []string{"There is nothing to ask it: a proof is on no chain, and moves nothing."}
 	}
 	last := events[len(events)-1]
 	when := "On " + moment(last.At)
@@ -166,13 +198,15 @@ func chainSaid(e ledger.Entry, events []ledger.Event) []string {
 	case ledger.NeedsOperator:
 		return []string{when + ": our authorization was used, and moved something else than was agreed. Every agent was frozen."}
 	}
-	if e.Slot.Kind == payment.SlotProof {
-		return []string{"There is nothing to ask it: a proof is on no chain."}
-	}
-	if e.Watched {
+	switch asks := a.asks[e.Slot.Chain]; {
+	case asks && e.Watched:
 		return []string{"Nothing final yet."}
+	case asks:
+		return []string{"Nothing yet: no [[chain]] named an rpc for it when the payment was made. One does now, and canopy reconcile asks it."}
+	case e.Watched:
+		return []string{"Nothing final, and it cannot be asked now: no [[chain]] names an rpc for it. One did when the payment was made."}
 	}
-	return []string{"It was not asked: no [[chain]] named an rpc for it when the payment was made."}
+	return []string{"It is not asked: no [[chain]] names an rpc for it."}
 }
 
 // finality tells how long it takes, where that is known.
@@ -187,7 +221,6 @@ func finality(e ledger.Entry) string {
 func (a *app) whatNext(e ledger.Entry) string {
 	held := e.Cost.String()
 	resolve := a.command(fmt.Sprintf("ledger resolve %s --unused --reason \"it never moved\"", e.ID)) + ", or --settled TX"
-	dead := !a.now().Before(e.ValidBefore)
 	again := "the same call sends the same bytes again"
 	if e.Terms.IsTransfer() {
 		again = "the same canopy pay submits the same bytes again"
@@ -199,24 +232,14 @@ func (a *app) whatNext(e ledger.Entry) string {
 		return "The agent's same call again pays it, once."
 	case ledger.Authorized:
 		return fmt.Sprintf("It is on its way. If its process ended, the next payment or canopy reconcile calls it in doubt. %s stays held.", held)
-	case ledger.Claimed:
-		if e.Watched {
-			return fmt.Sprintf("It counts as spent. canopy reconcile confirms it, or gives %s back, once the chain is final past %s.", held, moment(e.ValidBefore))
-		}
-		return "It counts as spent; no chain is asked to confirm it."
-	case ledger.InDoubt:
-		switch {
-		case e.Watched && !dead:
-			return fmt.Sprintf("%s stays held. Until %s it can still move, and %s. Then canopy reconcile asks the chain.", held, moment(e.ValidBefore), again)
-		case e.Watched:
-			return fmt.Sprintf("%s stays held until the chain is final past %s: then canopy reconcile settles it or gives the money back.%s", held, moment(e.ValidBefore), finality(e))
-		case !dead:
-			return fmt.Sprintf("It can still be settled until %s; until then %s. Afterwards %s counts as spent, unless an operator knows better, and says so then: %s", moment(e.ValidBefore), again, held, resolve)
-		}
-		return fmt.Sprintf("Its bytes are dead. %s counts as spent, unless an operator knows better: %s. An equal call is a new payment from %s.", held, resolve, moment(e.SafeAfter()))
+	case ledger.Claimed, ledger.InDoubt:
+		return a.whatEnds(e, held, again, resolve)
 	case ledger.NeedsOperator:
 		return held + " stays held until an operator decides: " + resolve + ". Then " + a.command(`unfreeze --all --reason "it is explained"`)
 	case ledger.Settled:
+		if e.Slot.Kind == payment.SlotProof {
+			return fmt.Sprintf("Nothing: it ended, moved nothing, and counts as one payment of %s.", e.Spent)
+		}
 		return "Nothing: it is settled."
 	case ledger.Cancelled:
 		if e.Spent > 0 {
@@ -224,4 +247,38 @@ func (a *app) whatNext(e ledger.Entry) string {
 		}
 	}
 	return "Nothing: it ended without money."
+}
+
+// whatEnds tells what ends the hold of e, which is claimed or in doubt, by what is
+// configured now.
+func (a *app) whatEnds(e ledger.Entry, held, again, resolve string) string {
+	dead := !a.now().Before(e.ValidBefore)
+	asks := a.asks[e.Slot.Chain]
+	stays := held + " stays held"
+	if !e.Watched && dead {
+		stays = held + " counts as spent"
+	}
+	switch {
+	case e.Slot.Kind == payment.SlotProof && dead:
+		return "It moved nothing and cannot be used any more: canopy reconcile ends it, as one payment of $0.00."
+	case e.Slot.Kind == payment.SlotProof:
+		return fmt.Sprintf("Until %s %s. Then canopy reconcile ends it, as one payment of $0.00: it moves nothing.", moment(e.ValidBefore), again)
+	case e.Watched && !asks:
+		out := fmt.Sprintf("%s stays held until the chain is asked: name an rpc for it in [[chain]] and run canopy reconcile. Or an operator says what became of it: %s", held, resolve)
+		if !dead && e.State == ledger.InDoubt {
+			out = fmt.Sprintf("Until %s it can still move, and %s. %s", moment(e.ValidBefore), again, out)
+		}
+		return out
+	case e.State == ledger.Claimed && asks:
+		return fmt.Sprintf("It counts as spent. canopy reconcile confirms it, or gives %s back, once the chain is final past %s.", held, moment(e.ValidBefore))
+	case e.State == ledger.Claimed:
+		return "It counts as spent; no chain is asked to confirm it."
+	case asks && !dead:
+		return fmt.Sprintf("%s. Until %s it can still move, and %s. Then canopy reconcile asks the chain.", stays, moment(e.ValidBefore), again)
+	case asks:
+		return fmt.Sprintf("%s until the chain is final past %s: then canopy reconcile settles it or gives the money back.%s", stays, moment(e.ValidBefore), finality(e))
+	case !dead:
+		return fmt.Sprintf("It can still be settled until %s; until then %s. Afterwards %s counts as spent, unless an operator knows better, and says so then: %s", moment(e.ValidBefore), again, held, resolve)
+	}
+	return fmt.Sprintf("Its bytes are dead. %s counts as spent, unless an operator knows better: %s. An equal call is a new payment from %s.", held, resolve, moment(e.SafeAfter()))
 }

@@ -19,6 +19,8 @@ type Reconciliation struct {
 	Changed   []Changed    `json:"changed"`
 	Foreign   []ForeignUse `json:"foreign"`
 	Problems  []string     `json:"problems"`
+	Proofs    int          `json:"proofs"`       // that ended
+	Known     int          `json:"knownForeign"` // uses that an earlier round told of
 }
 
 // Changed is a payment that reconciliation moved.
@@ -47,7 +49,7 @@ type ForeignUse struct {
 func ReconciliationOf(r canopy.Reconciliation) Reconciliation {
 	out := Reconciliation{
 		Looked: r.Looked, Recovered: r.Recovered, Settled: r.Settled, Released: r.Released, Cancelled: r.Cancelled,
-		Operator: r.Operator, Waiting: r.Waiting, Unwatched: r.Unwatched,
+		Operator: r.Operator, Waiting: r.Waiting, Unwatched: r.Unwatched, Proofs: r.Proofs, Known: r.Known,
 		Changed: make([]Changed, len(r.Changed)), Foreign: make([]ForeignUse, len(r.Foreign)), Problems: make([]string, len(r.Problems)),
 	}
 	for i, p := range r.Changed {
@@ -55,6 +57,9 @@ func ReconciliationOf(r canopy.Reconciliation) Reconciliation {
 	}
 	for i, s := range r.Foreign {
 		out.Foreign[i] = ForeignUse{Token: s.Slot.Token, From: s.Slot.From, TxHash: s.TxHash, Block: s.Block, At: at(s.Time)}
+		if s.Slot.Token.IsZero() {
+			out.Foreign[i].Token = s.Token
+		}
 		if n, ok := s.Slot.Chain.Number(); ok {
 			out.Foreign[i].ChainID = &n
 		}
