@@ -53,12 +53,19 @@ func CheckPin(p Pin) error {
 	return nil
 }
 
+// Denies reports whether a payment that policy judged is denied.
+func (p Pin) Denies(policy payment.Hash) bool { return !p.Policy.IsZero() && p.Policy != policy }
+
+// Text is why, in one line.
+func (p Pin) Text(policy payment.Hash) string {
+	return fmt.Sprintf("The policy of this program (%x) is not the one that is pinned (%x)", policy[:8], p.Policy[:8])
+}
+
 // pinned denies what another policy judged than the pinned one.
 func (s *reserving) pinned() error {
 	want, err := s.tx.PinnedPolicy()
-	if err != nil || want.IsZero() || want == s.verdict.Policy {
-		return err
+	if pin := (Pin{Policy: want}); err == nil && pin.Denies(s.verdict.Policy) {
+		s.deny(CodePolicyNotPinned, pin.Text(s.verdict.Policy), time.Time{})
 	}
-	s.deny(CodePolicyNotPinned, fmt.Sprintf("The policy of this program (%x) is not the one that is pinned (%x)", s.verdict.Policy[:6], want[:6]), time.Time{})
-	return nil
+	return err
 }

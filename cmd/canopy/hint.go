@@ -6,6 +6,7 @@ import (
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/config"
+	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/policy"
 )
 
@@ -39,6 +40,8 @@ func (a *app) hint(reasons []canopy.Reason, rawURL string) {
 			a.note("See canopy budget for when there is room again.")
 		case policy.CodeFrozen:
 			a.note("canopy unfreeze --reason TEXT lets it pay again, where canopy freeze stopped it.")
+		case ledger.CodePolicyNotPinned:
+			a.note("%s was changed since it was pinned. Look at what changed (canopy policy versions --document), then run canopy policy pin.", name)
 		case "no_signer":
 			a.note("Name a key in [treasury] of %s: canopy init makes one.", name)
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 func (a *app) policyCommand() *cobra.Command {
-	return group("policy", "Look after the policy", "", a.policyLintCommand(), a.policyDiffCommand(), a.policySimulateCommand())
+	return group("policy", "Look after the policy", "", a.policyLintCommand(), a.policyDiffCommand(), a.policySimulateCommand(),
+		a.policyPinCommand(), a.policyUnpinCommand(), a.policyVersionsCommand())
 }
 
 // linted is what policy lint prints.
