@@ -173,13 +173,9 @@ func (o *oracle) verify() {
 func (o *oracle) audit() {
 	w := o.w
 	opts := check.Options{Policy: w.policy}
-	clear := true           // the chains show what the ledger tells
-	had := map[string]int{} // a nonce of a lane that was not used is used again
+	clear := true // the chains show what the ledger tells
 	for _, r := range o.all {
-		had[r.slotKey]++
-	}
-	for _, r := range o.all {
-		if r.signed && had[r.slotKey] == 1 {
+		if r.signed {
 			opts.Signatures = append(opts.Signatures, check.Signature{Slot: r.slotKey, At: r.signedAt})
 		}
 		clear = clear && !(r.state == ledger.Settled && r.tx != nil && r.tx.failed)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/canopy-go/canopy/ledger"
@@ -13,8 +14,10 @@ import (
 
 // evidence is what is known from outside, by slot.
 type evidence struct {
-	signed map[string]time.Time // slot to its first signature
+	signed map[string]time.Time   // slot to its first signature
+	more   map[string][]time.Time // to all of them, where the slot is a nonce of a lane, which several may have had
 	uses   map[string][]payment.Settlement
+	lanes  map[string][]*ledger.Entry // those that had such a slot, if anything is known of it
 	moved  []move
 }
 
@@ -27,8 +30,14 @@ type move struct {
 }
 
 func newEvidence(o Options) *evidence {
-	v := &evidence{signed: map[string]time.Time{}, uses: map[string][]payment.Settlement{}}
+	v := &evidence{
+		signed: map[string]time.Time{}, more: map[string][]time.Time{},
+		uses: map[string][]payment.Settlement{}, lanes: map[string][]*ledger.Entry{},
+	}
 	for _, s := range o.Signatures {
+		if strings.HasPrefix(s.Slot, "lane/") {
+			v.more[s.Slot] = append(v.more[s.Slot], s.At)
+		}
 		if at, ok := v.signed[s.Slot]; !ok || s.At.Before(at) {
 			v.signed[s.Slot] = s.At
 		}
@@ -39,15 +48,42 @@ func newEvidence(o Options) *evidence {
 	return v
 }
 
-// payment holds an authorized payment against it.
+// payment holds an authorized payment against it. What had a nonce of a lane is
+// put off until all that had it are known: they come in the order in which they
+// were made, and one that waited for a person had it later than some made since.
 func (v *evidence) payment(c *checking, e *ledger.Entry) {
 	slot := e.Slot.String()
-	if at, ok := v.signed[slot]; ok {
-		if at.Before(e.AuthorizedAt.Add(-ledger.MaxSkew)) {
-			c.found(e, "I3: it was signed at %s, before it was committed", stamp(at))
-		}
-		delete(v.signed, slot)
+	at, signed := v.signed[slot]
+	if e.Slot.Kind == payment.SlotLane && (signed || len(v.uses[slot]) > 0) {
+		v.lanes[slot] = append(v.lanes[slot], e)
+		return
 	}
+	if signed && at.Before(e.AuthorizedAt.Add(-ledger.MaxSkew)) {
+		c.found(e, "I3: it was signed at %s, before it was committed", stamp(at))
+	}
+	delete(v.signed, slot)
+	v.used(c, e, slot)
+}
+
+// lane holds those that had a nonce of a lane against what is known of it, in the
+// order in which they had it. A signature is that of the one who had it then.
+func (v *evidence) lane(c *checking, slot string) {
+	had := v.lanes[slot]
+	slices.SortStableFunc(had, func(a, b *ledger.Entry) int { return a.AuthorizedAt.Compare(b.AuthorizedAt) })
+	for _, at := range v.more[slot] {
+		next := slices.IndexFunc(had, func(e *ledger.Entry) bool { return at.Before(e.AuthorizedAt.Add(-ledger.MaxSkew)) })
+		if next == 0 || next > 0 && at.After(had[next-1].ValidBefore.Add(ledger.MaxSkew)) {
+			c.found(had[next], "I3: it was signed at %s, before it was committed", stamp(at))
+		}
+	}
+	delete(v.signed, slot)
+	for _, e := range had {
+		v.used(c, e, slot)
+	}
+}
+
+// used holds an authorized payment against the uses of its slot.
+func (v *evidence) used(c *checking, e *ledger.Entry, slot string) {
 	for n := range e.Carries {
 		key := payment.CarryKey(e.ID, n+1)
 		if at, ok := v.signed[key]; ok && at.Before(e.AuthorizedAt.Add(-ledger.MaxSkew)) {
@@ -104,6 +140,9 @@ func spentAt(e *ledger.Entry, s payment.Settlement) time.Time {
 
 // finish reports what no payment explains, and I2.
 func (v *evidence) finish(c *checking) {
+	for _, slot := range sorted(v.lanes) {
+		v.lane(c, slot)
+	}
 	for _, slot := range sorted(v.signed) {
 		c.add(fmt.Sprintf("I3: something was signed for %s, which was never committed", slot))
 	}

@@ -17,19 +17,29 @@ import (
 func (w *world) onLane(cents int64) ledger.Entry {
 	w.Helper()
 	w.n++
+	e := w.askLane(w.n, cents)
+	if e.State != ledger.Authorized {
+		w.Fatalf("%s, %v", e.State, e.Reasons)
+	}
+	return e
+}
+
+// askLane asks for the n-th of them, which may have to wait for a person.
+func (w *world) askLane(n int, cents int64) ledger.Entry {
+	w.Helper()
 	amount := payment.UnitsOf(uint64(cents) * 10_000)
 	terms := payment.Terms{
 		Rail: "mpp", Scheme: "tempo/charge", Asset: usdc, Amount: amount, FeeBound: 10 * payment.Cent,
 		Recipients: []payment.Recipient{{Address: payment.Address{9}, Amount: amount}},
-		Method:     "GET", Origin: "https://lane.example", Target: fmt.Sprintf("/%d", w.n), Validity: time.Minute,
+		Method:     "GET", Origin: "https://lane.example", Target: fmt.Sprintf("/%d", n), Validity: time.Minute,
 	}
 	p := payment.Payment{ID: payment.NewID(w.now), Agent: "bot", Terms: terms, Host: "lane.example", Port: 443}
 	e, _, err := w.store.Reserve(context.Background(), ledger.Request{
 		Payment: p, Verdict: w.rules.Evaluate(p, w.now, policy.History{}), Payer: payment.Address{1}, Fingerprint: terms.Hash(),
 		Began: w.now, Now: w.now, Validity: 20 * time.Second, Watched: true, Lanes: 1, Slot: payment.Slot{Kind: payment.SlotLane},
 	})
-	if err != nil || e.State != ledger.Authorized {
-		w.Fatalf("%s, %v, %v", e.State, e.Reasons, err)
+	if err != nil {
+		w.Fatal(err)
 	}
 	return e
 }
@@ -156,4 +166,55 @@ func TestLaneEvidence(t *testing.T) {
 		})
 	}
 	w.wants(w.run(check.Options{NoEvents: true}, func(e *ledger.Entry) { e.Slot = paid.Slot }), "I4: its slot is that of an earlier")
+}
+
+// A payment that waited for a person has a lane's nonce after one that was made
+// later: each signature and each use is that of the one that had it then.
+func TestLaneByOrderOfUse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.n++
+	waits := w.askLane(w.n, 45) // and ten cents for the fee, which makes it ask
+	if waits.State != ledger.PendingApproval {
+		t.Fatalf("%s, %v", waits.State, waits.Reasons)
+	}
+	w.now = w.now.Add(time.Second)
+	dead := w.onLane(10)
+	w.now = w.now.Add(5 * time.Minute)
+	dead = w.ends(dead, ledger.ExpiredUnused, -1)
+	w.approve(waits)
+	w.now = w.now.Add(5 * time.Minute)
+	paid := w.askLane(1, 45)
+	if paid.ID != waits.ID || paid.State != ledger.Authorized || paid.Slot != dead.Slot {
+		t.Fatalf("%s is %s on %s, after %s", paid.ID, paid.State, paid.Slot, dead.Slot)
+	}
+	paid = w.ends(paid, ledger.Settled, 2)
+	sign := func(at time.Time) check.Signature { return check.Signature{Slot: paid.SlotKey(), At: at} }
+	use := func(at time.Time) payment.Settlement {
+		return payment.Settlement{Slot: paid.Slot, TxHash: "0x01", Time: at, Moved: paid.Terms.Recipients}
+	}
+	both := []check.Signature{sign(paid.AuthorizedAt.Add(time.Second)), sign(dead.AuthorizedAt)}
+	for _, tc := range []struct {
+		name string
+		o    check.Options
+		want []string
+	}{
+		{"all is well", check.Options{Signatures: both, Uses: []payment.Settlement{use(w.now)}}, nil},
+		{"the later one alone", check.Options{Signatures: both[:1], Uses: []payment.Settlement{use(w.now)}}, nil},
+		{"the earlier one alone", check.Options{Signatures: both[1:]}, nil},
+		{"signed before anybody had it", check.Options{Signatures: append(both[:2:2], sign(dead.AuthorizedAt.Add(-time.Minute)))}, []string{string(dead.ID) + ": I3: it was signed"}},
+		{"signed when nobody had it", check.Options{Signatures: append(both[:2:2], sign(paid.AuthorizedAt.Add(-2*time.Minute)))}, []string{string(paid.ID) + ": I3: it was signed"}},
+		{"used while the first was valid", check.Options{Uses: []payment.Settlement{use(dead.AuthorizedAt.Add(time.Second))}}, []string{string(dead.ID) + ": I6: 0x01 moved something else", string(paid.ID) + ": I8: it is settled, and the chain shows nothing"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := *w
+			w.TB = t
+			tc.o.Policy = w.rules
+			problems := w.run(tc.o, nil)
+			w.wants(problems, tc.want...)
+			if len(problems) > 2 {
+				t.Errorf("%d problems: %v", len(problems), problems)
+			}
+		})
+	}
 }
