@@ -92,7 +92,7 @@ type carriage struct {
 func (c *Client) carriage(rail string, id ChainID) (carriage, error) {
 	gas, ok := c.cfg.Treasury.Gas[id]
 	if !ok {
-		return carriage{}, fmt.Errorf("and no gas is allowed for a transaction of our own on %s", id.Name())
+		return carriage{}, errors.New("and no gas is allowed for a transaction of our own (max_gas in its [[chain]], Config.Treasury.Gas)")
 	}
 	out := carriage{gas: gas}
 	for _, r := range c.cfg.Rails {
@@ -104,7 +104,7 @@ func (c *Client) carriage(rail string, id ChainID) (carriage, error) {
 		return carriage{}, fmt.Errorf("and the rail %s makes no transactions on %s", clip(rail), id.Name())
 	}
 	if out.chain, ok = c.chain(id).(Sender); !ok || c.reconciler(id) == nil {
-		return carriage{}, fmt.Errorf("and no nodes are configured to send a transaction to %s", id.Name())
+		return carriage{}, errors.New("and no nodes are configured to send a transaction of our own to (rpc in its [[chain]], Config.Treasury.Chains)")
 	}
 	return out, nil
 }
@@ -120,11 +120,14 @@ func (c *Client) submits(rail string, chain ChainID) (own *carriage, err error) 
 	if err = tr.Submits(chain); err == nil {
 		return nil, nil
 	}
-	car, why := c.carriage(rail, chain)
-	if why != nil {
-		return nil, fmt.Errorf("canopy: Transfer.Chain: %w, %w", err, why)
+	if _, carries := tr.(Carrier); carries {
+		car, why := c.carriage(rail, chain)
+		if why == nil {
+			return &car, nil
+		}
+		err = fmt.Errorf("%w, %w", err, why)
 	}
-	return &car, nil
+	return nil, unfit("Chain", err)
 }
 
 // resubmits is submits for a payment that was authorized: one without gas has no

@@ -11,6 +11,7 @@ import (
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/canopytest"
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/mpp"
 	"github.com/canopy-go/canopy/payment"
 )
 
@@ -135,9 +136,13 @@ func TestMPPTransferPreview(t *testing.T) {
 			if must(t, err); r.Status != canopy.Denied || r.Code != "max_payment" {
 				t.Errorf("%+v", r)
 			}
-			for _, memo := range []string{strings.Repeat("x", 33), "0x" + strings.Repeat("zz", 32)} {
-				if _, err := w.client.Preview(t.Context(), onChain(dollars(payment.Cent, ""), memo)); err == nil {
-					t.Errorf("the memo %q is none", memo)
+			for _, memo := range []string{strings.Repeat("x", 33), "0x" + strings.Repeat("zz", 32), "0x1234", "a\nb", "a\xff"} {
+				_, err := w.client.Preview(t.Context(), onChain(dollars(payment.Cent, ""), memo))
+				_, same := w.client.Pay(t.Context(), onChain(dollars(payment.Cent, ""), memo))
+				for _, err := range []error{err, same} {
+					if wrong := as[*canopy.TransferError](t, err); wrong.Field != "Memo" {
+						t.Errorf("the memo %q: %v", memo, err)
+					}
 				}
 			}
 			if _, err := w.client.Pay(t.Context(), canopy.Transfer{To: friend, Amount: payment.Cent, Chain: payment.Tempo}); err == nil {
@@ -175,6 +180,28 @@ func TestMPPTransferResume(t *testing.T) {
 		w.digests(1)
 		w.settled(6*payment.Dollar, r.PaymentID)
 		w.overAll()
+	})
+}
+
+// Without a node nothing is signed, and what is wanting is the node, not gas.
+func TestMPPTransferWithoutNode(t *testing.T) {
+	play(t, onTempo(setup{}), func(t *testing.T, w *world) {
+		rail, err := mpp.New(mpp.Config{Chains: []canopy.ChainID{payment.TempoTest}})
+		must(t, err)
+		cfg := w.cfg
+		cfg.Rails = []canopy.Rail{rail}
+		client, err := canopy.New(cfg)
+		must(t, err)
+		w.refused("without a node", func() {
+			_, err := client.Pay(t.Context(), onChain(dollars(dime, ""), ""))
+			if wrong := as[*canopy.TransferError](t, err); wrong.Field != "Chain" || !errors.Is(err, mpp.ErrNoNode) || !strings.Contains(err.Error(), "rpc in its [[chain]]") || strings.Contains(err.Error(), "gas") {
+				t.Errorf("%v", err)
+			}
+			r, err := client.Preview(t.Context(), onChain(dollars(dime, ""), ""))
+			if must(t, err); r.Status != canopy.Allowed || !strings.Contains(r.Warning, "rpc in its [[chain]]") {
+				t.Errorf("%+v", r)
+			}
+		})
 	})
 }
 

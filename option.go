@@ -63,21 +63,21 @@ const (
 // the key has a new decision, and what was approved ends.
 func WithKey(key string) Option {
 	return optionFunc(func(o *options) error {
-		if err := checkKey("WithKey", key); err != nil {
-			return err
+		if err := checkKey(key); err != nil {
+			return fmt.Errorf("canopy: WithKey: %w", err)
 		}
 		o.key = key
 		return nil
 	})
 }
 
-func checkKey(where, key string) error {
+func checkKey(key string) error {
 	if key == "" || len(key) > maxKey {
-		return fmt.Errorf("canopy: %s: a key has 1 to 256 bytes", where)
+		return fmt.Errorf("a key has 1 to %d bytes, not %d", maxKey, len(key))
 	}
 	for i := range len(key) {
 		if key[i] < 0x20 || key[i] == 0x7f {
-			return fmt.Errorf("canopy: %s: a key has no control characters", where)
+			return errors.New("a key has no control characters")
 		}
 	}
 	return nil

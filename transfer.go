@@ -7,17 +7,28 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
 
+// TransferError says which field of a Transfer cannot be carried out, and why,
+// whatever the policy says.
+type TransferError = payment.TransferError
+
+// unfit is a TransferError as Pay and Preview return it.
+func unfit(field string, err error) error {
+	return fmt.Errorf("canopy: %w", &TransferError{Field: field, Err: err})
+}
+
 // Pay pays dollars to an address, without a seller. The three outcomes are
 // values: the Result's Status is allowed where the payment was made, by the word
 // of who submitted it or by the chain's, pending_approval where a person is
 // asked, and denied. An error means that it was not decided, and then nothing
-// was signed, or is an *InDoubtError (the same Pay asks again with the same
-// bytes), an *InFlightError, ErrKeyConflict or ErrClockSkew.
+// was signed, as with a *TransferError, ErrKeyConflict and ErrClockSkew, or is an
+// *InDoubtError (the same Pay asks again with the same bytes) or an
+// *InFlightError.
 //
 // A Transfer with a key is one payment however often it is asked for. Without a
 // key an equal one is denied as a duplicate for the policy's duplicate_window,
@@ -54,7 +65,7 @@ func (c *Client) Pay(ctx context.Context, t Transfer) (Result, error) {
 
 // Preview judges a direct transfer as Pay would, and reserves, signs and stores
 // nothing. The three outcomes are values; an error means that it could not be
-// judged.
+// judged. Where Pay would fail for want of a way to send it, Warning says so.
 func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 	o, err := c.transferOffer(ctx, &t)
 	if err != nil {
@@ -67,7 +78,7 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	own, _ := c.submits(o.offer.Rail, o.offer.Asset.Chain)
+	own, unsent := c.submits(o.offer.Rail, o.offer.Asset.Chain)
 	funded, gas := c.gassed(ctx, funded, own)
 	v := funded.verdict
 	uses, err := c.cfg.Store.Use(ctx, v.Limits, c.cfg.Now())
@@ -75,9 +86,10 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 		return Result{}, fmt.Errorf("canopy: preview: reading the ledger: %w", err)
 	}
 	v = v.Apply(uses)
-	r := Result{
-		Status: v.Status, DryRun: true, Fee: o.terms.FeeBound, Rail: o.terms.Rail,
-		Chain: o.terms.Asset.Chain, Recipient: t.To, Amount: t.Amount,
+	r := Result{Status: v.Status, DryRun: true}
+	r.of(o.terms)
+	if unsent != nil {
+		r.Warning = "as it is configured, nothing could send it: " + strings.TrimPrefix(unsent.Error(), "canopy: ")
 	}
 	if gas != nil {
 		r.Gas = gas.Bound
@@ -92,7 +104,7 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 // previewLedger lowers r by what the ledger would say of any payment now.
 func (c *Client) previewLedger(ctx context.Context, r *Result, terms payment.Terms) error {
 	if err := terms.Check(c.Address()); err != nil {
-		r.deny("bad_terms", err.Error())
+		r.deny("bad_terms", badTerms(err))
 	}
 	frozen, why, err := c.frozen(ctx)
 	if err != nil {
@@ -175,14 +187,14 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 func (c *Client) transferOffer(ctx context.Context, t *Transfer) (offered, error) {
 	switch {
 	case t.Amount <= 0 || t.Amount == payment.MaxUSD:
-		return offered{}, fmt.Errorf("canopy: Transfer.Amount: %s is not an amount to pay", t.Amount)
+		return offered{}, unfit("Amount", fmt.Errorf("%s is not an amount to pay", t.Amount))
 	case t.To.IsZero():
-		return offered{}, errors.New("canopy: Transfer.To is missing")
+		return offered{}, unfit("To", errors.New("it is missing, or the zero address, which nobody holds"))
 	case len(t.Purpose) > maxPurpose:
-		return offered{}, fmt.Errorf("canopy: Transfer.Purpose has more than %d bytes", maxPurpose)
+		return offered{}, unfit("Purpose", fmt.Errorf("it has %d bytes, and %d at most", len(t.Purpose), maxPurpose))
 	case t.Key != "":
-		if err := checkKey("Transfer.Key", t.Key); err != nil {
-			return offered{}, err
+		if err := checkKey(t.Key); err != nil {
+			return offered{}, unfit("Key", err)
 		}
 	}
 	if t.Chain == "" {
@@ -200,12 +212,16 @@ func (c *Client) transferOffer(ctx context.Context, t *Transfer) (offered, error
 		if errors.Is(err, payment.ErrNotMine) {
 			continue
 		}
+		var wrong *TransferError
+		if errors.As(err, &wrong) {
+			return offered{}, fmt.Errorf("canopy: %w", wrong)
+		}
 		if err != nil {
 			return offered{}, fmt.Errorf("canopy: transfer on %s: %w", t.Chain.Name(), err)
 		}
 		return offered{rail: c.rails[rail.Name()], offer: offer}, nil
 	}
-	return offered{}, fmt.Errorf("canopy: Transfer.Chain: no rail of this client transfers on %s", t.Chain.Name())
+	return offered{}, unfit("Chain", fmt.Errorf("no rail of this client transfers on %s", t.Chain.Name()))
 }
 
 // transferer is the rail of that name, where it transfers, or nil.
@@ -237,13 +253,30 @@ func (c *Client) judgeTransfer(ctx context.Context, o *offered, t Transfer) (err
 // unpayable is the denial that a transfer gets whatever the ledger holds.
 func (c *Client) unpayable(o offered) (Result, bool) {
 	if c.cfg.Treasury.Signer == nil {
-		return denial("no_signer", "this client has no key to pay with"), true
+		return o.refused("no_signer", "this client has no key to pay with"), true
 	}
 	if err := o.terms.Check(c.Address()); err != nil {
-		return denial("bad_terms", err.Error()), true
+		return o.refused("bad_terms", badTerms(err)), true
 	}
 	return Result{}, false
 }
+
+// refused is the denial of a transfer of which nothing is recorded.
+func (o offered) refused(code, text string) Result {
+	r := denial(code, text)
+	r.of(o.terms)
+	return r
+}
+
+// of says what r is about.
+func (r *Result) of(t payment.Terms) {
+	r.Amount, _ = t.Asset.Value(t.Amount)
+	r.Fee, r.Rail, r.Chain = t.FeeBound, t.Rail, t.Asset.Chain
+	r.Recipient, r.Recipients = t.Payee(), payees(t.Asset, t.Recipients)
+}
+
+// badTerms is what payment.Terms.Check says, for people.
+func badTerms(err error) string { return strings.TrimPrefix(err.Error(), "payment: ") }
 
 // transferPrint is what a key stands for: chain, asset, payee, amount and memo.
 func transferPrint(t payment.Terms) payment.Hash {

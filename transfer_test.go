@@ -125,21 +125,36 @@ func TestPay(t *testing.T) {
 func TestPayRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newTransfers(t, setup{policy: capped("$1 / 24h")}, canopytest.FacilitatorConfig{})
-		for name, tt := range map[string]canopy.Transfer{
-			"nothing":       {To: friend},
-			"negative":      {To: friend, Amount: -1},
-			"too much":      {To: friend, Amount: payment.MaxUSD},
-			"nobody":        {Amount: dime},
-			"no such chain": {To: friend, Amount: dime, Chain: "eip155:999999"},
-			"no way there":  {To: friend, Amount: dime, Chain: payment.BaseSepolia},
-			"a memo":        {To: friend, Amount: dime, Memo: "hello"},
-			"a long key":    {To: friend, Amount: dime, Key: strings.Repeat("k", 257)},
-			"an odd key":    {To: friend, Amount: dime, Key: "a\nb"},
-			"a long story":  {To: friend, Amount: dime, Purpose: strings.Repeat("p", 513)},
+		for name, tt := range map[string]struct {
+			canopy.Transfer
+			field string
+		}{
+			"nothing":       {canopy.Transfer{To: friend}, "Amount"},
+			"negative":      {canopy.Transfer{To: friend, Amount: -1}, "Amount"},
+			"too much":      {canopy.Transfer{To: friend, Amount: payment.MaxUSD}, "Amount"},
+			"nobody":        {canopy.Transfer{Amount: dime}, "To"},
+			"no such chain": {canopy.Transfer{To: friend, Amount: dime, Chain: "eip155:999999"}, "Chain"},
+			"no way there":  {canopy.Transfer{To: friend, Amount: dime, Chain: payment.BaseSepolia}, "Chain"},
+			"a memo":        {canopy.Transfer{To: friend, Amount: dime, Memo: "hello"}, "Memo"},
+			"a long key":    {canopy.Transfer{To: friend, Amount: dime, Key: strings.Repeat("k", 257)}, "Key"},
+			"an odd key":    {canopy.Transfer{To: friend, Amount: dime, Key: "a\nb"}, "Key"},
+			"a long story":  {canopy.Transfer{To: friend, Amount: dime, Purpose: strings.Repeat("p", 513)}, "Purpose"},
 		} {
-			if r, err := w.client.Pay(t.Context(), tt); err == nil {
-				t.Errorf("%s: %+v", name, r)
+			r, err := w.client.Pay(t.Context(), tt.Transfer)
+			if wrong := as[*canopy.TransferError](t, err); wrong.Field != tt.field || r.PaymentID != "" {
+				t.Errorf("%s: %+v, %v", name, r, err)
 			}
+		}
+		// A preview tells what would stop it, and judges all the same.
+		if r, err := w.client.Preview(t.Context(), canopy.Transfer{To: friend, Amount: dime, Chain: payment.BaseSepolia}); err != nil || r.Status != canopy.Allowed ||
+			!strings.Contains(r.Warning, "no facilitator is configured for base-sepolia") {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if r, err := w.client.Preview(t.Context(), dollars(dime, "")); err != nil || r.Warning != "" || len(r.Recipients) != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if r, err := w.client.Pay(t.Context(), canopy.Transfer{To: w.client.Address(), Amount: dime}); err != nil || r.Amount != dime || strings.HasPrefix(r.Reason, "payment:") {
+			t.Errorf("%+v, %v", r, err)
 		}
 		for code, tt := range map[string]canopy.Transfer{
 			"bad_terms":    {To: w.client.Address(), Amount: dime},

@@ -194,7 +194,7 @@ func TestProof(t *testing.T) {
 		t.Errorf("a proof for who knows whom: %v, %v", offers, err)
 	}
 	offerOf(t, rail(t, func(c *mpp.Config) { c.ProofRealms = []string{"bank.example"} }), relayed)
-	if offers, err := rail(t, func(c *mpp.Config) { c.NoProofs = true }).Offers(challenged(c.Line()), nil); len(offers) > 0 || !has(err, "no_proofs") {
+	if offers, err := rail(t, func(c *mpp.Config) { c.NoProofs = true }).Offers(challenged(c.Line()), nil); len(offers) > 0 || !has(err, "no_proofs") || !strings.Contains(err.Error(), "(proofs in [mpp], mpp.Config.NoProofs)") {
 		t.Errorf("with NoProofs: %v, %v", offers, err)
 	}
 }
@@ -271,13 +271,13 @@ func TestTransfer(t *testing.T) {
 		decodes(t, r, a, g)
 	}
 	r := rail(t)
-	for name, tr := range map[string]payment.Transfer{
-		"long memo": {To: to, Amount: payment.Dollar, Chain: payment.TempoTest, Memo: strings.Repeat("m", 33)},
-		"bad hex":   {To: to, Amount: payment.Dollar, Chain: payment.TempoTest, Memo: "0x" + strings.Repeat("zz", 32)},
-		"nothing":   {To: to, Chain: payment.TempoTest},
+	for field, tr := range map[string]payment.Transfer{
+		"Amount": {To: to, Chain: payment.TempoTest},
+		"To":     {To: payment.Address{0xfe, 0xec}, Amount: payment.Dollar, Chain: payment.TempoTest},
 	} {
-		if o, err := r.Transfer(t.Context(), tr); err == nil {
-			t.Errorf("%s: %+v", name, o)
+		var wrong *payment.TransferError
+		if o, err := r.Transfer(t.Context(), tr); !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%s: %+v, %v", field, o, err)
 		}
 	}
 	if _, err := r.Transfer(t.Context(), payment.Transfer{To: to, Amount: payment.Dollar, Chain: payment.Base}); !errors.Is(err, payment.ErrNotMine) {
@@ -286,6 +286,63 @@ func TestTransfer(t *testing.T) {
 	if err := r.Submits(payment.TempoTest); !errors.Is(err, mpp.ErrNoNode) {
 		t.Errorf("Submits without a node: %v", err)
 	}
+}
+
+// A memo is 32 bytes in hex or text that is seen, and nothing between the two.
+func TestMemo(t *testing.T) {
+	t.Parallel()
+	to, _ := payment.ParseAddressLoose(other)
+	ask := func(memo string) (payment.Offer, error) {
+		return rail(t).Transfer(t.Context(), payment.Transfer{To: to, Amount: payment.Dollar, Chain: payment.TempoTest, Memo: memo})
+	}
+	for name, memo := range map[string]string{
+		"half-typed hex": "0x1234", "no digits": "0x", "one digit short": "0x" + strings.Repeat("a", 63), "one too many": "0x" + strings.Repeat("a", 65),
+		"no hex": "0x" + strings.Repeat("zz", 32), "text that begins so": "0x is hex", "capital X": "0X" + strings.Repeat("ab", 32), "a little of it": "0X12",
+		"long": strings.Repeat("m", 33), "long in bytes": strings.Repeat("é", 17), "hex without 0x": strings.Repeat("ab", 32),
+		"not UTF-8": "a\xffb", "cut UTF-8": "caf\xc3", "NUL": "a\x00", "a line break": "a\nb", "escape": "\x1b[31m", "delete": "a\x7f", "C1": "a\u0085b",
+		"bidirectional": "a\u202eb", "zero width": "a\u200bb", "line separator": "a\u2028b", "no-break space": "a\u00a0b", "private use": "a\ue000",
+	} {
+		var wrong *payment.TransferError
+		o, err := ask(memo)
+		if !errors.As(err, &wrong) || wrong.Field != "Memo" || len(o.Echo) > 0 {
+			t.Errorf("%s: %q: %+v, %v", name, memo, o, err)
+		} else if says := err.Error(); !strings.Contains(says, "0x and 64 hex digits") || !strings.Contains(says, "text of at most 32 bytes") {
+			t.Errorf("%s: the error does not tell the forms: %s", name, says)
+		}
+	}
+	for _, memo := range []string{"invoice 17", " a  b ", "0", "x", "0 x", strings.Repeat("m", 32), "café 東京 №7", "0x" + strings.Repeat("Cd", 32), "\ufffd"} {
+		o, err := ask(memo)
+		if err != nil {
+			t.Errorf("%q: %v", memo, err)
+			continue
+		}
+		// The terms state it as its caller did.
+		if g := grantWith(t, o, memo); g.Terms.Target != memo {
+			t.Errorf("the terms state %q, not %q", g.Terms.Target, memo)
+		} else {
+			authorize(t, rail(t), g)
+		}
+	}
+}
+
+// A transfer on record keeps its memo, also one that is taken no more: what is in
+// doubt is asked for again with the same bytes.
+func TestMemoOnRecord(t *testing.T) {
+	t.Parallel()
+	to, _ := payment.ParseAddressLoose(other)
+	o, err := rail(t).Transfer(t.Context(), payment.Transfer{To: to, Amount: payment.Dollar, Chain: payment.TempoTest, Memo: "abcdef"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Echo = bytes.Replace(o.Echo, []byte(hex.EncodeToString([]byte("abcdef"))), []byte(hex.EncodeToString([]byte("0x1234"))), 1)
+	r := rail(t)
+	g := grantWith(t, o, "0x1234")
+	a := authorize(t, r, g)
+	_, tx, _ := readTx(t, hex.EncodeToString(a.Raw))
+	if data := hex.EncodeToString(tx.Calls[0].Data); !strings.HasSuffix(data, hex.EncodeToString([]byte("0x1234"))+strings.Repeat("00", 26)) {
+		t.Errorf("call %s", data)
+	}
+	decodes(t, r, a, g)
 }
 
 // Every field of a grant is held to the others: what does not fit is not signed.

@@ -53,7 +53,7 @@ func (e *SkippedError) Has(code string) bool {
 type skip struct{ code, detail string }
 
 func skipped(code, said string) skip {
-	return skip{code, plaintext.Clean(said[:min(len(said), 400)], 80)}
+	return skip{code, plaintext.Words(said[:min(len(said), 400)], 200)}
 }
 
 // Error makes a skip an error, for where one text is read by itself.

@@ -101,9 +101,9 @@ func (r *Rail) tempoOffer(c *challenge, req *http.Request) (payment.Offer, skip)
 	}
 	switch {
 	case q.amount.IsZero() && !r.proofs:
-		return o, skipped("no_proofs", "the seller wants a proof of the account, and Config.NoProofs is set")
+		return o, skipped("no_proofs", "the seller wants a proof of the account, and proofs are turned off (proofs in [mpp], mpp.Config.NoProofs)")
 	case q.amount.IsZero() && !r.provesTo(c.realm, req):
-		return o, skipped("proof_for_another", "the proof is for "+c.realm+", which is not the host that asks")
+		return o, skipped("proof_for_another", "the proof is for "+c.realm+", which is not the host that asks (proof_realms in [mpp], mpp.Config.ProofRealms)")
 	case q.amount.IsZero():
 		p.mode, p.memos, o.Scheme = modeProof, nil, SchemeProof
 	case q.feePayer && !q.pull:
@@ -114,7 +114,7 @@ func (r *Rail) tempoOffer(c *challenge, req *http.Request) (payment.Offer, skip)
 		p.mode = modeSponsored
 	case q.pull:
 	case r.nodes[t.asset.Chain] == nil:
-		return o, skipped("no_node", "the seller wants the transaction broadcast, and there is no node for "+t.asset.Chain.Name())
+		return o, skipped("no_node", "the seller wants the transaction broadcast, and there is no node for "+t.asset.Chain.Name()+" (rpc in its [[chain]], mpp.Config.Nodes)")
 	default:
 		p.mode, o.Broadcast = modePush, true
 	}

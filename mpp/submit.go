@@ -37,7 +37,7 @@ const (
 // no I/O.
 func (r *Rail) Submits(chain payment.ChainID) error {
 	if r.nodes[chain] == nil {
-		return fmt.Errorf("%w for %s: configure an RPC URL", ErrNoNode, chain.Name())
+		return fmt.Errorf("%w: a transaction on %s is sent by ourselves, to the nodes that are configured for it (rpc in its [[chain]], mpp.Config.Nodes)", ErrNoNode, chain.Name())
 	}
 	return nil
 }

@@ -9,3 +9,16 @@ type Transfer struct {
 	Purpose string  // for people
 	Memo    string  // for the payee, where the chain carries one
 }
+
+// TransferError says which field of a Transfer cannot be carried out, and why,
+// whatever the policy says. Nothing was signed.
+type TransferError struct {
+	Field string // To, Amount, Chain, Key, Purpose or Memo
+	Err   error
+}
+
+// Error names the field.
+func (e *TransferError) Error() string { return "Transfer." + e.Field + ": " + e.Err.Error() }
+
+// Unwrap is Err.
+func (e *TransferError) Unwrap() error { return e.Err }

@@ -21,7 +21,7 @@ const codeStatus = "receipt_with_error_status"
 // does no I/O.
 func (r *Rail) Submits(chain payment.ChainID) error {
 	if r.settle[chain] == nil {
-		return fmt.Errorf("%w for %s", ErrNoFacilitator, chain.Name())
+		return fmt.Errorf("%w for %s (facilitator in its [[chain]], x402.Config.Facilitators)", ErrNoFacilitator, chain.Name())
 	}
 	return nil
 }

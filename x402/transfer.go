@@ -10,8 +10,9 @@ import (
 
 // Transfer returns the offer that carries out a direct transfer: one EIP-3009
 // authorization of the chain's dollar to t.To. A chain's dollar is its USDC, of
-// several the one that payment.KnownAssets has, or else its only token. payment.ErrNotMine means that this rail has no such
-// dollar on t.Chain. Nothing is signed or sent.
+// several the one that payment.KnownAssets has, or else its only token. What is
+// wrong with t is a *payment.TransferError; payment.ErrNotMine means that this
+// rail has no such dollar on t.Chain. Nothing is signed or sent.
 func (r *Rail) Transfer(_ context.Context, t payment.Transfer) (payment.Offer, error) {
 	if !r.serves(t.Chain) {
 		return payment.Offer{}, payment.ErrNotMine
@@ -22,10 +23,10 @@ func (r *Rail) Transfer(_ context.Context, t payment.Transfer) (payment.Offer, e
 	}
 	amount, ok := asset.Units(t.Amount)
 	if !ok || amount.IsZero() {
-		return payment.Offer{}, fmt.Errorf("x402: transfer: %s is not an amount to pay", t.Amount)
+		return payment.Offer{}, &payment.TransferError{Field: "Amount", Err: fmt.Errorf("%s is not an amount to pay", t.Amount)}
 	}
 	if t.Memo != "" {
-		return payment.Offer{}, fmt.Errorf("x402: transfer: %s carries no memo", asset)
+		return payment.Offer{}, &payment.TransferError{Field: "Memo", Err: fmt.Errorf("a transfer of %s carries none: transfers on Tempo do", asset)}
 	}
 	return payment.Offer{
 		Rail: Name, Scheme: exact, Slot: payment.SlotEVM, Asset: asset, Amount: amount,
@@ -83,7 +84,7 @@ func (r *Rail) dollar(chain payment.ChainID) (payment.Asset, error) {
 			return some[0], nil
 		}
 		if len(some) > 1 {
-			return payment.Asset{}, fmt.Errorf("x402: transfer: %s has several dollars, and not one of them alone is its USDC", chain.Name())
+			return payment.Asset{}, &payment.TransferError{Field: "Chain", Err: fmt.Errorf("%s has several dollars, and not one of them alone is its USDC", chain.Name())}
 		}
 	}
 	return payment.Asset{}, payment.ErrNotMine

@@ -35,13 +35,17 @@ func TestTransfer(t *testing.T) {
 			t.Errorf("%s: %v, want ErrNotMine", chain, err)
 		}
 	}
-	for name, bad := range map[string]payment.Transfer{
-		"nothing":  {To: to, Chain: payment.Base},
-		"negative": {To: to, Chain: payment.Base, Amount: -1},
-		"too much": {To: to, Chain: payment.Base, Amount: payment.MaxUSD},
-		"memo":     {To: to, Chain: payment.Base, Amount: payment.Cent, Memo: "invoice 7"},
+	for name, bad := range map[string]struct {
+		payment.Transfer
+		field string
+	}{
+		"nothing":  {payment.Transfer{To: to, Chain: payment.Base}, "Amount"},
+		"negative": {payment.Transfer{To: to, Chain: payment.Base, Amount: -1}, "Amount"},
+		"too much": {payment.Transfer{To: to, Chain: payment.Base, Amount: payment.MaxUSD}, "Amount"},
+		"memo":     {payment.Transfer{To: to, Chain: payment.Base, Amount: payment.Cent, Memo: "invoice 7"}, "Memo"},
 	} {
-		if o, err := rail.Transfer(context.Background(), bad); err == nil || errors.Is(err, payment.ErrNotMine) {
+		var wrong *payment.TransferError
+		if o, err := rail.Transfer(context.Background(), bad.Transfer); !errors.As(err, &wrong) || wrong.Field != bad.field {
 			t.Errorf("%s: %+v, %v", name, o, err)
 		}
 	}

@@ -44,6 +44,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errw)
+	completionCommand(root)
 	if err := root.ExecuteContext(ctx); err != nil {
 		return a.fail(err)
 	}

@@ -22,6 +22,10 @@ Nothing is signed, reserved or recorded, and no password is needed.`,
   canopy check https://feed.example/report --max-price 0.05 --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			rawURL := withScheme(args[0])
+			if err := badURL(rawURL); err != nil {
+				return usage(c, err)
+			}
 			opts, err := priceOption(c, maxPrice)
 			if err != nil {
 				return err
@@ -35,7 +39,7 @@ Nothing is signed, reserved or recorded, and no password is needed.`,
 				return err
 			}
 			defer client.Close()
-			k, err := client.CheckURL(c.Context(), withScheme(args[0]), opts...)
+			k, err := client.CheckURL(c.Context(), rawURL, opts...)
 			if err != nil {
 				return err
 			}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +23,29 @@ const (
 
 // newestFirst keeps the order, and offers no files.
 const newestFirst = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+
+// completionCommand makes the command that prints a shell's script, where root
+// prints already: an unknown shell, and none, are mistakes.
+func completionCommand(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args = cobra.ArbitraryArgs
+		strict(c)
+		c.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return needsCommand(c)
+			}
+			var shells []string
+			for _, sub := range c.Commands() {
+				shells = append(shells, sub.Name())
+			}
+			return usage(c, fmt.Errorf("%q is no shell that it knows: there are %s", show(args[0], 40), strings.Join(shells, ", ")))
+		}
+	}
+}
 
 // completeAgents offers the names of the policy's tables.
 func (a *app) completeAgents(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {

@@ -48,6 +48,18 @@ func (a *app) hint(reasons []canopy.Reason, rawURL string) {
 	}
 }
 
+// transferHint is hint for a direct transfer, which only its payee's address lets
+// go.
+func (a *app) transferHint(reasons []canopy.Reason, t canopy.Transfer) {
+	for _, r := range reasons {
+		if r.Code == policy.CodeNotAllowed {
+			a.note("To allow it, add \"address:%s\" to allow in %s.", t.To, config.Find(a.config))
+			break
+		}
+	}
+	a.hint(reasons, "")
+}
+
 // command is a command of this program as it can be typed, on the same
 // configuration.
 func (a *app) command(words string) string {

@@ -83,5 +83,51 @@ func TestPayOnTempo(t *testing.T) {
 	if same["transactionId"] != paid["transactionId"] {
 		t.Errorf("the same key paid again: %v", same)
 	}
-	w.want(1, "pay", to, "0.50", "--chain", "tempo-testnet", "--memo", strings.Repeat("x", 33))
+	w.want(2, "pay", to, "0.50", "--chain", "tempo-testnet", "--memo", strings.Repeat("x", 33))
+	// The configuration names one network, and so means that one alone.
+	contains(t, w.want(2, "pay", to, "0.50", "--chain", "tempo").err, `no rail of this client transfers on tempo`, `needs a [[chain]] with id = "eip155:4217"`)
+	w.want(0, "preview", to, "0.50", "--chain", "tempo-testnet", "--memo", "invoice 17")
+	contains(t, w.want(2, "preview", to, "0.50", "--chain", "tempo-testnet", "--memo", "0x1234").err, "--memo: ")
+}
+
+// A limit that the fee bound takes part in is explained: the reasons name the
+// cost, and beside them stand its parts.
+func TestPayTellsTheFee(t *testing.T) {
+	t.Parallel()
+	w := onTempo(t, "[policy.default]\nmax_payment = \"$2\"\ncaps = [\"$3 / 24h\"]\napprove_above = \"$1\"\nallow = [\"*\"]\n")
+	to := "0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C"
+	hint := "The figures count the fee at its bound of $0.0252, which gas and gas_price in [mpp] of " + w.config + " set."
+	for _, verb := range []string{"pay", "preview"} {
+		r := w.want(3, verb, to, "1", "--chain", "tempo-testnet")
+		contains(t, r.out, "  $1.0252 ($1.00 and a fee of at most $0.0252)", "Amount $1.0252 exceeds approval threshold of $1")
+		contains(t, r.err, hint)
+		r = w.want(4, verb, to, "2", "--chain", "tempo-testnet")
+		contains(t, r.out, "$2.0252 ($2.00 and a fee of at most $0.0252)", "Amount $2.0252 exceeds the maximum of $2 per payment")
+		contains(t, r.err, hint, "The limit is max_payment in")
+		v := w.want(4, verb, to, "2", "--chain", "tempo-testnet", "--json").object(t)
+		if fmt.Sprint(v["amountUsd"], v["feeUsd"], v["costUsd"]) != "2.000.02522.0252" {
+			t.Errorf("%s: %v", verb, v)
+		}
+	}
+	if r := w.want(0, "preview", to, "0.50", "--chain", "tempo-testnet"); strings.Contains(r.err, "The figures") {
+		t.Errorf("allowed, and %s", r.err)
+	}
+}
+
+// Proofs that are turned off are told by the key of the file that does it, whole.
+func TestNoProofs(t *testing.T) {
+	t.Parallel()
+	w := onTempo(t, testPolicy, canopytest.Route{Pattern: "GET /who", Proof: true})
+	contains(t, w.want(0, "fetch", w.url+"/who").err, "paid $0.00")
+	doc, err := os.ReadFile(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.config, append(doc, "proofs = false\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const says = "the seller wants a proof of the account, and proofs are turned off (proofs in [mpp], mpp.Config.NoProofs)"
+	contains(t, w.want(4, "fetch", w.url+"/who").err, says)
+	contains(t, w.want(4, "check", w.url+"/who").out, says)
+	contains(t, w.want(4, "fetch", w.url+"/who", "--json").out, says)
 }

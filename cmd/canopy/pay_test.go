@@ -95,7 +95,87 @@ func TestPay(t *testing.T) {
 	} {
 		w.want(2, args...)
 	}
-	contains(t, w.want(1, "pay", to, "0.10", "--chain", "base-sepolia").err, "no facilitator is configured")
+}
+
+// What is wrong with a transfer is told in the words of the command line, with
+// what to do about it, and is a mistake of usage; nothing is recorded.
+func TestPayUsage(t *testing.T) {
+	t.Parallel()
+	w, _ := connected(t)
+	to, own := payee(t), w.payer.String()
+	for name, tt := range map[string]struct{ args, says string }{
+		"nothing":             {to + "|0", `USD: "0" is no amount to pay: write dollars from 0.000001`},
+		"below zero":          {to + "|-1", `USD: "-1" is no amount to pay`},
+		"below zero, cents":   {to + "|-0.5", `USD: "-0.5" is no amount to pay`},
+		"below zero, dollars": {to + "|-$5", `USD: "-$5" is no amount to pay`},
+		"after the flags":     {"--|" + to + "|-1", `USD: "-1" is no amount to pay`},
+		"too fine":            {to + "|0.0000001", `USD: "0.0000001" is no amount to pay`},
+		"in words":            {to + "|1,50", `USD: "1,50" is no amount to pay`},
+		"an unknown flag":     {to + "|1|-z", "unknown shorthand flag: 'z'"},
+		"nobody":              {"0x0000000000000000000000000000000000000000|1", "TO: nobody holds the zero address"},
+		"no address":          {"bob|1", `TO: payment: not an address: "bob" is not 0x and 40 hex digits`},
+		"no chain":            {to + "|1|--chain|moon", `--chain: "moon" is not a chain: there are base, base-sepolia, tempo`},
+		"unknown chain":       {to + "|1|--chain|eip155:999", `--chain: no rail of this client transfers on eip155:999: ` + w.config + ` needs a [[chain]] with id = "eip155:999", and an [[asset]]`},
+		"a chain to name":     {to + "|1|--chain|polygon", `--chain: no rail of this client transfers on polygon: ` + w.config + ` needs a [[chain]] with id = "eip155:137"` + "\n"},
+		"no node":             {to + "|1|--chain|tempo", "--chain: mpp: no node to broadcast by: a transaction on tempo is sent by ourselves, to the nodes that are configured for it (rpc in its [[chain]]"},
+		"no facilitator":      {to + "|1|--chain|base-sepolia", "--chain: x402: no facilitator is configured for base-sepolia (facilitator in its [[chain]]"},
+		"a memo on base":      {to + "|1|--memo|hello", "--memo: a transfer of USDC on base carries none: transfers on Tempo do"},
+		"half-typed hex":      {to + "|1|--chain|tempo|--memo|0x1234", `--memo: "0x1234" begins as hex does, and is not 32 bytes of it: a memo is 0x and 64 hex digits, or text of at most 32 bytes`},
+		"a long memo":         {to + "|1|--chain|tempo|--memo|" + strings.Repeat("x", 33), "--memo: it has 33 bytes: a memo is"},
+		"a memo's line break": {to + "|1|--chain|tempo|--memo|a\nb", "--memo: it has the character U+000A, which is not seen"},
+		"a memo's bytes":      {to + "|1|--chain|tempo|--memo|a\xff", "--memo: it is not UTF-8"},
+		"a long key":          {to + "|1|--key|" + strings.Repeat("k", 257), "--key: a key has 1 to 256 bytes, not 257"},
+		"an empty key":        {to + "|1|--key|", "--key: it is empty"},
+		"a long purpose":      {to + "|1|--purpose|" + strings.Repeat("p", 513), "--purpose: it has 513 bytes, and 512 at most"},
+	} {
+		args := strings.Split(tt.args, "|")
+		r := w.want(2, append([]string{"pay"}, args...)...)
+		contains(t, r.err, tt.says, "See canopy pay --help")
+		if r.out != "" || strings.Contains(r.err, "Transfer.") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		// A preview takes all that shapes the terms, and says the same of it.
+		switch {
+		case strings.Contains(tt.args, "--key"), strings.Contains(tt.args, "--purpose"), name == "no node", name == "no facilitator":
+		default:
+			contains(t, w.want(2, append([]string{"preview"}, args...)...).err, tt.says, "See canopy preview --help")
+		}
+	}
+	w.want(2, "pay", to, "0", "--json")
+	contains(t, w.want(2, "pay", to, "1", "--chain", "tempo", "--memo", "0x1234", "--json").out, `"error": "--memo: \"0x1234\" begins`)
+	for _, verb := range []string{"pay", "preview"} {
+		contains(t, w.want(4, verb, own, "0.10").out, "because  the payee "+own+" is the paying account", "$0.10")
+	}
+	contains(t, w.want(0, "preview", to, "0.10", "--chain", "base-sepolia").err, "warning: as it is configured, nothing could send it", "no facilitator is configured for base-sepolia")
+	if list := w.entries(); len(list) > 0 {
+		t.Errorf("recorded %v", list)
+	}
+}
+
+// A transfer in doubt says what to do, and until when.
+func TestPayInDoubt(t *testing.T) {
+	t.Parallel()
+	w, f := connected(t)
+	f.SetMissteps(canopytest.Refuse)
+	r := w.want(5, "pay", payee(t), "0.05")
+	id := w.entries()[0]["transactionId"].(string)
+	contains(t, r.err, "payment "+id+" of $0.05 is in doubt", "The money stays held. The same command again submits the same bytes", "Pay by no other means before ", "canopy ledger show "+id)
+	if r.out != "" || strings.Count(r.err, "is in doubt") != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := w.want(0, "pay", payee(t), "0.05"); !strings.Contains(r.out, id) {
+		t.Errorf("the same command again: %+v", r)
+	}
+	w.chain.AssertSpent(t, w.payer, 5*payment.Cent)
+}
+
+// A denial of a transfer says how its payee would be let.
+func TestPayHint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testPolicy+"[[chain]]\nid = \"base\"\nfacilitator = \"http://127.0.0.1:1/\"\n")
+	for _, verb := range []string{"pay", "preview"} {
+		contains(t, w.want(4, verb, payee(t), "0.10").err, `add "address:`+payee(t)+`" to allow in `+w.config)
+	}
 }
 
 // TestReconcile unplugs the network mid-payment, and asks what happened.

@@ -3,21 +3,23 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/internal/shape"
 )
 
 func (a *app) previewCommand() *cobra.Command {
-	var chain string
+	var flags transferFlags
 	c := &cobra.Command{
 		Use:   "preview TO USD",
 		Short: "Ask what the policy says of a direct transfer",
 		Long: `Preview judges a transfer of dollars to an address as a payment would be judged.
 Nothing is signed, reserved or recorded, and no password is needed.`,
 		Example: `  canopy preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 7.50
-  canopy preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 0.10 --chain base-sepolia --json`,
+  canopy preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 0.10 --chain base-sepolia --json
+  canopy preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 2 --chain tempo --memo "invoice 17"`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			t, err := transferOf(c, args, transferFlags{chain: chain})
+			t, err := transferOf(c, args, flags)
 			if err != nil {
 				return err
 			}
@@ -32,20 +34,29 @@ Nothing is signed, reserved or recorded, and no password is needed.`,
 			defer client.Close()
 			r, err := client.Preview(c.Context(), t)
 			if err != nil {
-				return err
+				return a.transferFailed(c, f, t, err)
 			}
 			a.code = codeOf(r.Status)
+			if r.Warning != "" {
+				a.note("warning: %s", show(r.Warning, 500))
+			}
 			if a.json {
 				return a.printJSON(shape.Pay(r))
 			}
-			a.fields("verdict", r.Status.String(), "cost", withFee(r.Amount, r.Fee), "gas", gasBound(r), "to", t.To.String(), "chain", t.Chain.Name())
+			a.fields("verdict", r.Status.String(), "cost", costOf(r), "gas", gasBound(r), "to", t.To.String(), "chain", t.Chain.Name())
 			for _, reason := range r.Reasons {
 				a.printf("because  %s\n", show(reason.Text, 400))
+			}
+			a.feeHint(r)
+			if r.Status == canopy.Denied {
+				a.transferHint(r.Reasons, t)
 			}
 			a.note("Nothing was paid: this was a preview.")
 			return nil
 		},
 	}
-	a.chainVar(c, &chain)
+	c.SetFlagErrorFunc(amountFirst)
+	a.chainVar(c, &flags.chain)
+	memoVar(c, &flags.memo)
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -54,12 +55,12 @@ func (r *requestFlags) build(ctx context.Context, rawURL string, in io.Reader, o
 		}
 		body = bytes.NewReader(b)
 	}
+	if err := badURL(rawURL); err != nil {
+		return nil, err
+	}
 	req, err := http.NewRequestWithContext(ctx, method, rawURL, body)
 	if err != nil {
 		return nil, err
-	}
-	if req.URL.Host == "" {
-		return nil, fmt.Errorf("%q has no host", show(rawURL, 100))
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -185,8 +186,23 @@ func (f *dataFlag) Set(s string) error {
 
 // withScheme adds https to a URL without a scheme.
 func withScheme(s string) string {
-	if strings.Contains(s, "://") {
+	if scheme, _, ok := strings.Cut(s, "://"); ok && !strings.ContainsAny(scheme, "/?#") {
 		return s
 	}
 	return "https://" + s
+}
+
+// badURL tells why what withScheme returned cannot be fetched, or nil.
+func badURL(s string) error {
+	u, err := url.Parse(s)
+	var bad *url.Error
+	switch {
+	case errors.As(err, &bad):
+		return fmt.Errorf("URL: %q is none: %w", show(s, 200), bad.Err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("URL: %q: only https:// and http:// are fetched", show(s, 200))
+	case u.Hostname() == "":
+		return fmt.Errorf("URL: %q has no host", show(s, 200))
+	}
+	return nil
 }

@@ -11,6 +11,31 @@ import (
 	"testing"
 )
 
+// A URL that cannot be fetched is told as such, before anything is sent; a URL
+// in another one's query is none of its scheme.
+func TestURL(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testPolicy)
+	for raw, says := range map[string]string{
+		"ftp://x.example/":  `URL: "ftp://x.example/": only https:// and http:// are fetched`,
+		"file:///etc/hosts": "only https:// and http:// are fetched",
+		"http://exa mple/":  `URL: "http://exa mple/" is none: invalid character " " in host name`,
+		"https:///x":        `URL: "https:///x" has no host`,
+		"":                  "has no host",
+	} {
+		for _, verb := range []string{"fetch", "check"} {
+			contains(t, w.want(2, verb, raw).err, says, "See canopy "+verb+" --help")
+		}
+	}
+	for raw, want := range map[string]string{
+		"x.example": "https://x.example", "x.example/?u=http://y": "https://x.example/?u=http://y", "http://x.example": "http://x.example", "x.example#a://b": "https://x.example#a://b",
+	} {
+		if got := withScheme(raw); got != want {
+			t.Errorf("%s is %s, want %s", raw, got, want)
+		}
+	}
+}
+
 // The request is the one that curl would send.
 func TestFetchRequest(t *testing.T) {
 	t.Parallel()

@@ -40,11 +40,15 @@ func TestUsage(t *testing.T) {
 		"preview 0x12 1", "preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C -1", "preview 0x2096a1dd90dd45f9b6c2fb2c3cf0e0d1c7c4287c 1 --chain mars",
 		"ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --reason x", "ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --settled 0x1 --reason x",
 		"ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --settled 0x1 --reason x", "init extra", "version extra", "config check x",
+		"completion", "completion nosh", "completion bash extra",
+		"fetch ftp://x.example/", "fetch mailto://x.example", "fetch https:///x", "fetch https://:443/", "fetch http://[::1",
+		"check ftp://x.example/", "check https:///x", "check http://%zz/",
 	} {
 		if r := call(t, t.Context(), "", strings.Fields(args)...); r.code != 2 || r.err == "" || r.out != "" {
 			t.Errorf("canopy %s: %+v", args, r)
 		}
 	}
+	contains(t, call(t, t.Context(), "", "completion", "nosh").err, `"nosh" is no shell that it knows: there are bash, fish, powershell, zsh`)
 	if r := call(t, t.Context(), "", "--json", "fetch"); r.code != 2 || r.err != "" || r.object(t)["status"] != "error" {
 		t.Errorf("%+v", r)
 	}
