@@ -53,28 +53,35 @@ const (
 // parsed offers are kept, for 60 seconds, and are never used to pay. A page that
 // asks for nothing is allowed and costs nothing.
 func (c *Client) CheckURL(ctx context.Context, rawURL string, opts ...Option) (Check, error) {
-	o, err := optionsOf(opts)
+	seen, o, cached, err := c.look(ctx, rawURL, opts)
 	if err != nil {
 		return Check{}, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
-	if err != nil {
-		return Check{}, fmt.Errorf("canopy: check: %w", err)
-	}
-	if req.URL.Host == "" {
-		return Check{}, fmt.Errorf("canopy: check: %q has no host", clip(rawURL))
-	}
-	now := c.cfg.Now()
-	seen, cached := c.offers.get(rawURL, now)
-	if !cached {
-		if seen, err = c.probe(c.announced(req)); err != nil {
-			return Check{}, err
-		}
-		c.offers.put(rawURL, seen, now)
 	}
 	check, err := c.checkOffers(ctx, seen, o)
 	check.Cached = cached
 	return check, err
+}
+
+// look is what rawURL asks for, as it answers now or did within a minute.
+func (c *Client) look(ctx context.Context, rawURL string, opts []Option) (seen probed, o options, cached bool, err error) {
+	if o, err = optionsOf(opts); err != nil {
+		return seen, o, false, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, rawURL, nil)
+	if err != nil {
+		return seen, o, false, fmt.Errorf("canopy: check: %w", err)
+	}
+	if req.URL.Host == "" {
+		return seen, o, false, fmt.Errorf("canopy: check: %q has no host", clip(rawURL))
+	}
+	now := c.cfg.Now()
+	if seen, cached = c.offers.get(rawURL, now); !cached {
+		if seen, err = c.probe(c.announced(req)); err != nil {
+			return seen, o, false, err
+		}
+		c.offers.put(rawURL, seen, now)
+	}
+	return seen, o, cached, nil
 }
 
 // probed is what a URL answered.

@@ -13,6 +13,7 @@ import (
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/ledger/sqlite"
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 	"github.com/canopy-go/canopy/x402"
 )
 
@@ -96,6 +97,11 @@ func (v *View) CannotPay(ctx context.Context) ([]canopy.Reason, error) {
 // CheckURL is canopy.Client.CheckURL.
 func (v *View) CheckURL(ctx context.Context, rawURL string, opts ...canopy.Option) (canopy.Check, error) {
 	return v.client.CheckURL(ctx, rawURL, opts...)
+}
+
+// Explain is canopy.Client.Explain.
+func (v *View) Explain(ctx context.Context, rawURL string, opts ...canopy.Option) (canopy.Check, policy.Explanation, error) {
+	return v.client.Explain(ctx, rawURL, opts...)
 }
 
 // Chains are those of [[chain]] that can be asked.

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) policyCommand() *cobra.Command {
-	return group("policy", "Look after the policy", "", a.policyLintCommand(), a.policyDiffCommand(), a.policySimulateCommand(),
+	return group("policy", "Look after the policy", "", a.policyLintCommand(), a.policyExplainCommand(), a.policyDiffCommand(), a.policySimulateCommand(),
 		a.policyPinCommand(), a.policyUnpinCommand(), a.policyVersionsCommand())
 }
 
