@@ -22,7 +22,9 @@ const (
 
 // Errors without values.
 var (
-	// ErrKeyConflict: the key was used for another method, URL or body.
+	// ErrKeyConflict: the key was used for another method, URL or body, or for a
+	// transfer on another chain, of another token, to another payee, of another
+	// amount or with another memo.
 	ErrKeyConflict = ledger.ErrKeyConflict
 
 	// ErrBodyNotReplayable: the seller asks for payment, and the request's body
