@@ -30,6 +30,8 @@ func (d dice) config() policy.Config {
 			c.Tables[name] = policy.Table{
 				From: textOf(t, "from", ""), MaxPayment: textOf(t, "max_payment", ""), ApproveAbove: textOf(t, "approve_above", ""),
 				Caps: listOf(t, "caps"), Allow: listOf(t, "allow"), Deny: listOf(t, "deny"), Timezone: textOf(t, "timezone", ""),
+				ApproveAboveTotal: listOf(t, "approve_above_total"), Hours: listOf(t, "hours"), Mode: textOf(t, "mode", ""),
+				NewPayee: textOf(t, "new_payee", ""), PriceJump: textOf(t, "price_jump", ""),
 			}
 		}
 		if _, err := policy.New(c); err == nil { // an empty list is an absent one here
@@ -43,6 +45,7 @@ func cloned(c policy.Config) policy.Config {
 	c.Tables = maps.Clone(c.Tables)
 	for n, t := range c.Tables {
 		t.Caps, t.Allow, t.Deny = slices.Clone(t.Caps), slices.Clone(t.Allow), slices.Clone(t.Deny)
+		t.ApproveAboveTotal, t.Hours = slices.Clone(t.ApproveAboveTotal), slices.Clone(t.Hours)
 		c.Tables[n] = t
 	}
 	return c
@@ -70,7 +73,7 @@ func (d dice) tighten(c policy.Config) string {
 		caps[i] = what + " / " + when
 		return "lower " + was + " to " + caps[i]
 	}
-	switch d.IntN(8) {
+	switch d.IntN(14) {
 	case 0:
 		t.Deny = append(t.Deny, d.entry(true))
 		return "deny " + t.Deny[len(t.Deny)-1]
@@ -101,8 +104,60 @@ func (d dice) tighten(c policy.Config) string {
 		}
 		t.Frozen = true
 		return "freeze"
+	case 8:
+		return later(d, &t)
+	case 9:
+		switch {
+		case t.NewPayee == "approve":
+			t.NewPayee = "deny"
+		case t.NewPayee == "" && t.From == "":
+			t.NewPayee = one(d, []string{"approve", "deny"})
+		default:
+			return ""
+		}
+		return "new_payee " + t.NewPayee
+	case 10:
+		if t.PriceJump == "" && t.From != "" {
+			return ""
+		}
+		t.PriceJump = "1.001x"
+		return "price_jump " + t.PriceJump
+	case 11:
+		return lower(t.ApproveAboveTotal)
+	case 12:
+		if t.ApproveAboveTotal == nil && t.From != "" {
+			return ""
+		}
+		t.ApproveAboveTotal = append(t.ApproveAboveTotal, "$1 / 13h per payee")
+		return "another total"
+	case 13:
+		if t.Mode == "shadow" {
+			t.Mode = "enforce"
+			return "no shadow"
+		}
 	}
 	return ""
+}
+
+// later makes the hours of a table shorter, or gives it some.
+func later(d dice, t *policy.Table) string {
+	switch n := len(t.Hours); {
+	case n == 0 && t.From == "":
+		t.Hours = []string{one(d, worldHours)}
+	case n == 0:
+		return ""
+	case n > 1:
+		t.Hours = t.Hours[:n-1]
+	case strings.Contains(t.Hours[0], "08:00-"):
+		t.Hours[0] = strings.ReplaceAll(t.Hours[0], "08:00-", "11:00-")
+	case strings.Contains(t.Hours[0], "22:00-"):
+		t.Hours[0] = strings.ReplaceAll(t.Hours[0], "22:00-", "23:59-")
+	case strings.HasPrefix(t.Hours[0], "Mon-Sun"):
+		t.Hours[0] = "Tue-Sun"
+	default:
+		return ""
+	}
+	return "hours " + strings.Join(t.Hours, "; ")
 }
 
 // shrink takes one destination out of an allow list, or narrows it further. To
@@ -163,7 +218,7 @@ func TestDenyMonotone(t *testing.T) {
 		}
 		shuffled := cloned(c)
 		for _, tab := range shuffled.Tables {
-			for _, list := range [][]string{tab.Allow, tab.Deny, tab.Caps} {
+			for _, list := range [][]string{tab.Allow, tab.Deny, tab.Caps, tab.ApproveAboveTotal, tab.Hours} {
 				d.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			}
 		}
@@ -175,7 +230,7 @@ func TestDenyMonotone(t *testing.T) {
 		now := time.Unix(1_790_000_000+d.Int64N(1e7), 0)
 		past := d.history(now)
 		judge := func(p *policy.Policy, pay payment.Payment) policy.Verdict {
-			v := p.Evaluate(pay, now, policy.History{})
+			v := p.Evaluate(pay, now, policy.History{Past: pastOf(p, pay, past)})
 			return v.Apply(uses(t, p, v.Limits, past, now))
 		}
 		for range 10 {
