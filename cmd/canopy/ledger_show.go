@@ -82,9 +82,9 @@ func (a *app) printEntry(e ledger.Entry, events []ledger.Event, ruling string) {
 		"by", joined(t.Rail, t.Scheme), "chain", t.Asset.Chain.Name(), "token", t.Asset.Address.String(), "terms", e.TermsHash.String(),
 		"policy", e.Policy.String(), "approval", string(e.ApprovalID), "slot", e.Slot.String(), "realm", show(e.Realm, 200),
 	)
-	for _, c := range a.story(e, events, ruling) {
-		a.printf("\n%s\n", c.title)
-		for _, line := range c.lines {
+	for _, c := range a.teller().Tell(e, events, ruling) {
+		a.printf("\n%s\n", c.Title)
+		for _, line := range c.Lines {
 			a.printf("  %s\n", line)
 		}
 	}
@@ -121,14 +121,4 @@ func cameBack(e ledger.Entry) []string {
 		"answer", status, "seller claims", claim, "tx", e.Receipt.TxHash,
 		"seller's code", e.Receipt.Code, "seller's words", e.Receipt.Message,
 	}
-}
-
-func times(n int) string {
-	switch n {
-	case 0:
-		return "never"
-	case 1:
-		return "once"
-	}
-	return strconv.Itoa(n) + " times"
 }
