@@ -39,6 +39,7 @@ var importRules = map[string][]string{
 	"ledger/ledgertest": {"payment", "policy", "ledger"},
 	"ledger/whatif":     {"payment", "policy", "ledger"},
 	"canopytest":        {"payment", "policy", "ledger"},
+	"dashboard":         {"payment", "policy", "ledger", "approvals"}, // it can sign nothing
 	"answer":            {},
 }
 

@@ -1,0 +1,110 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/payment"
+)
+
+// past is what was paid before to whom a payment would go.
+type past struct {
+	Lines []pastLine
+	New   bool // somebody in it was never paid before
+}
+
+// pastLine is one fact; New marks the ones to look at twice.
+type pastLine struct {
+	New  bool
+	Text string
+}
+
+// maxPast is how many payments are looked at for each: more than that is "more
+// than".
+const maxPast = 20
+
+// pastOf looks up who was paid before.
+func (p *Page) pastOf(ctx context.Context, ap ledger.Approval, host string) (past, error) {
+	var out past
+	h, ok := p.cfg.Store.(ledger.Historian)
+	if !ok {
+		return out, nil
+	}
+	say := func(isNew bool, format string, args ...any) {
+		out.Lines = append(out.Lines, pastLine{isNew, fmt.Sprintf(format, args...)})
+		out.New = out.New || isNew
+	}
+	seen := map[payment.Address]bool{}
+	for _, r := range ap.Terms.Recipients {
+		if seen[r.Address] {
+			continue
+		}
+		seen[r.Address] = true
+		paid, err := h.PaidPayee(ctx, r.Address, maxPast)
+		if err != nil {
+			return out, err
+		}
+		if len(paid) == 0 {
+			say(true, "Never paid before: nothing on this ledger went to %s.", r.Address)
+			continue
+		}
+		last := paid[0]
+		say(false, "%s was paid %s, last %s by agent %s, %s.", r.Address, timesOf(len(paid)), last.Terms.Cost(), clean(last.Agent, 100), p.moment(last.CreatedAt).Away)
+	}
+	if host == "" {
+		return out, nil
+	}
+	paid, err := h.PaidHost(ctx, ap.Agent, host, maxPast)
+	if err != nil {
+		return out, err
+	}
+	if len(paid) == 0 {
+		say(true, "Agent %s never paid at %s before.", clean(ap.Agent, 100), host)
+		return out, nil
+	}
+	path, _, _ := strings.Cut(ap.Terms.Target, "?")
+	for _, e := range paid {
+		if other, _, _ := strings.Cut(e.Terms.Target, "?"); e.Terms.Method != ap.Terms.Method || other != path {
+			continue
+		}
+		say(false, "The same address (%s %s) cost %s %s: %s.", clean(e.Terms.Method, 20), clean(path, 200), e.Terms.Cost(), p.moment(e.CreatedAt).Away, difference(ap.Terms.Cost(), e.Terms.Cost()))
+		return out, nil
+	}
+	say(false, "Agent %s paid at %s %s, last %s %s; for this address never.", clean(ap.Agent, 100), host, timesOf(len(paid)), paid[0].Terms.Cost(), p.moment(paid[0].CreatedAt).Away)
+	return out, nil
+}
+
+func timesOf(n int) string {
+	switch {
+	case n >= maxPast:
+		return fmt.Sprintf("%d times or more before", maxPast)
+	case n == 1:
+		return "once before"
+	}
+	return fmt.Sprintf("%d times before", n)
+}
+
+// difference compares a price to the one before.
+func difference(now, before payment.USD) string {
+	switch {
+	case now == before:
+		return "the same price"
+	case now < before:
+		less, _ := before.Sub(now)
+		return "this is " + less.String() + " less"
+	}
+	more, _ := now.Sub(before)
+	if before <= 0 || now > payment.MaxUSD/10 {
+		return "this is " + more.String() + " more"
+	}
+	tenths := int64(now) * 10 / int64(before)
+	if tenths >= 20 && tenths%10 == 0 {
+		return fmt.Sprintf("this is %s more, %d times as much", more, tenths/10)
+	}
+	if tenths >= 20 {
+		return fmt.Sprintf("this is %s more, %d.%d times as much", more, tenths/10, tenths%10)
+	}
+	return "this is " + more.String() + " more"
+}
