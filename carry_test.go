@@ -528,6 +528,41 @@ func TestCarryCrash(t *testing.T) {
 	}
 }
 
+// TestCarryGap dies with a transaction that was permitted and never left, before
+// and after its hash is kept. The payments after it do not wait for its nonce, and
+// its own call still pays it, once.
+func TestCarryGap(t *testing.T) {
+	for n, kept := range map[int]bool{0: true, 1: true} {
+		bubbleSub(t, fmt.Sprint(n), func(t *testing.T) {
+			m := &dying{n: n, kept: kept}
+			w := newCarriers(t, setup{policy: capped("$20 / 24h"), store: func(s ledger.Store) ledger.Store { m.Store = s; return m }})
+			if _, err := w.client.Pay(context.Background(), dollars(dime, "first")); err == nil || len(w.chain.Carried()) != 0 {
+				t.Fatalf("it lives: %v, %d transactions", err, len(w.chain.Carried()))
+			}
+			cfg := w.cfg
+			cfg.Store = m.Store.(*ledger.Memory).Share(ledger.Options{Now: w.clock.Now}, "next", func(string) bool { return false })
+			next, err := canopy.New(cfg)
+			must(t, err)
+			w.client, w.store = next, cfg.Store
+			began := w.clock.Now()
+			w.pay(dollars(2*dime, "second"))
+			_, third := w.pay(dollars(3*dime, "third"))
+			if took := w.clock.Now().Sub(began); took > 5*time.Second || third.Carries[0].Nonce != 1 {
+				t.Errorf("they took %v, the third with nonce %d", took, third.Carries[0].Nonce)
+			}
+			w.spent(5 * dime)
+			_, first := w.pay(dollars(dime, "first"))
+			w.spent(6 * dime)
+			w.burnt(first.ID, 3*maxGas)
+			w.chain.Finalize()
+			w.reconcile()
+			for _, e := range w.entries() {
+				w.state(e.ID, ledger.Settled)
+			}
+		})
+	}
+}
+
 // TestCarryCancelled: a caller that leaves finds the payment in doubt, with its
 // transaction, and the equal call finds it paid.
 func TestCarryCancelled(t *testing.T) {

@@ -155,8 +155,11 @@ func (c *Change) carry(tx Tx, e *Entry, seen *Seen, env Env) (now, own time.Time
 }
 
 // carryNonce is least where a transaction of e has it already: one takes the
-// other's place. Else it is the next one from it on that no other payment in
-// flight has.
+// other's place. Else it is the next one from it on that no other payment has
+// which is on its way. Of one in doubt, least tells: a transaction that never left,
+// since its process died first, would hold up all after it, and nodes that know it
+// count it. Of two with one nonce the chain takes one, and each carries the
+// authorization of its own payment.
 func (e *Entry) carryNonce(tx Tx, least uint64, now time.Time) (uint64, error) {
 	if slices.ContainsFunc(e.Carries, func(c payment.Carry) bool { return c.Nonce == least }) {
 		return least, nil
@@ -168,7 +171,7 @@ func (e *Entry) carryNonce(tx Tx, least uint64, now time.Time) (uint64, error) {
 	taken := map[uint64]bool{}
 	for _, u := range users {
 		for _, c := range u.Carries {
-			taken[c.Nonce] = taken[c.Nonce] || u.State.Live()
+			taken[c.Nonce] = taken[c.Nonce] || u.State.Live() && u.State != InDoubt
 		}
 	}
 	for taken[least] {

@@ -185,7 +185,7 @@ type Change struct {
 	// Carry asks for a permit to sign one more transaction that carries the
 	// payment, and keeps it. Its Nonce is the least that it may have: one that a
 	// transaction of the payment has already is had again, and one that another
-	// payment in flight has is passed over. Only the client may ask for it, of a
+	// payment has which is on its way, and not in doubt, is passed over. Only the client may ask for it, of a
 	// payment with Gas that is Authorized or InDoubt and stays so, MaxCarries
 	// times, and for no more than that Gas pays: else it is ErrIllegal or
 	// ErrOverGas.

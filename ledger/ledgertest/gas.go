@@ -248,6 +248,16 @@ func testCarries(w *world) {
 	check(5, 7, 7, 9, 7, 9)
 	w.permitFails(e, ledger.ErrIllegal, carry(9, 8)) // that were five
 
+	// Of one in doubt nodes tell whether its transaction left; what it had is given
+	// again, once.
+	after := w.permit(w.allow(w.carried(100, 1000, usd(2*payment.Dollar))), carry(7, 10))
+	if after.Carries[0].Nonce != 7 {
+		w.Errorf("a payment after one in doubt has nonce %d, want 7", after.Carries[0].Nonce)
+	}
+	if last := w.permit(w.allow(w.carried(100, 1000, usd(3*payment.Dollar))), carry(7, 10)); last.Carries[0].Nonce != 9 {
+		w.Errorf("the payment after that has nonce %d, want 9", last.Carries[0].Nonce)
+	}
+
 	events, err := w.s.Events(w.ctx, e.ID)
 	if err != nil {
 		w.Fatal(err)

@@ -175,8 +175,11 @@ func TestCarryCrash(t *testing.T) {
 					t.Errorf("%d transactions, permit %q", len(e.Carries), e.CarryPermit.Slot())
 				}
 				next := pay(t, s, carried(time.Now(), 2))
-				if next, err := permit(s, next); err != nil || next.Carries[0].Nonce != 41 {
-					t.Errorf("the next payment: %v, %v, want a nonce of its own", next.Carries, err)
+				if next, err := permit(s, next); err != nil || next.Carries[0].Nonce != 40 {
+					t.Errorf("the next payment: %v, %v, want the nonce that nodes name", next.Carries, err)
+				}
+				if third, err := permit(s, pay(t, s, carried(time.Now(), 3))); err != nil || third.Carries[0].Nonce != 41 {
+					t.Errorf("the one after that: %v, %v, want a nonce of its own", third.Carries, err)
 				}
 			}
 			if r := verify(t, s); len(r.Problems) > 0 {
