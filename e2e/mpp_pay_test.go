@@ -170,14 +170,14 @@ func (r mppRoute) pay(t *testing.T, b *railed, s *MPPSeller, i int, do func(*htt
 		t.Errorf("payment %d: the answer's request shows the credential, or lost the caller's own", i+1)
 	}
 	result, ok := canopy.PaymentOf(resp)
-	want := ledger.Claimed
+	state := ledger.Claimed
 	if r.slot == payment.SlotProof {
-		want = ledger.Settled // with its receipt
+		state = ledger.Settled // with its receipt
 	}
-	if !ok || result.State != want || result.Status != canopy.Allowed || uint64(result.Amount) != r.units ||
+	if !ok || result.State != state || result.Status != canopy.Allowed || uint64(result.Amount) != r.units ||
 		result.Rail != "mpp" || result.Chain != payment.TempoTest || result.Warning != "" ||
 		result.Recipient != canopy.Address(s.PayTo) || result.Settlement != canopy.SettlementClaimed {
-		t.Fatalf("payment %d: %+v, want %d units %s", i+1, result, r.units, want)
+		t.Fatalf("payment %d: %+v, want %d units %s", i+1, result, r.units, state)
 	}
 	after := b.chain.spendings(t, b.account.Address)
 	if r.slot == payment.SlotProof {
