@@ -101,7 +101,7 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 waits for approval,
 	root.AddCommand(
 		a.initCommand(), a.fetchCommand(), a.checkCommand(), a.payCommand(), a.previewCommand(), a.budgetCommand(), a.pingCommand(),
 		a.approvalsCommand(), a.approversCommand(), a.ledgerCommand(), a.reconcileCommand(), a.freezeCommand(), a.unfreezeCommand(),
-		a.policyCommand(), a.configCommand(), a.versionCommand(),
+		a.dashboardCommand(), a.policyCommand(), a.configCommand(), a.versionCommand(),
 	)
 	root.RegisterFlagCompletionFunc("agent", a.completeAgents)
 	strict(root)
