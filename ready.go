@@ -11,9 +11,10 @@ import (
 )
 
 // CannotPay tells why no payment of this agent can be made now, whatever it is
-// for: it is frozen, no policy judges it, there is no key, no rail, or the
-// ledger takes nothing new (clock_skew, ledger_missing, ledger_read_only). It is empty where
-// a payment is judged by itself. Nothing is reserved.
+// for: it is frozen, outside its hours, no policy judges it or another one is
+// pinned, there is no key, no rail, or the ledger takes nothing new (clock_skew,
+// ledger_missing, ledger_read_only). It is empty where a payment is judged by
+// itself. Nothing is reserved.
 func (c *Client) CannotPay(ctx context.Context) ([]Reason, error) {
 	var out []Reason
 	deny := func(code, text string) {
@@ -21,7 +22,7 @@ func (c *Client) CannotPay(ctx context.Context) ([]Reason, error) {
 	}
 	v := c.cfg.Policy.Evaluate(payment.Payment{Agent: c.cfg.Agent}, c.cfg.Now(), policy.History{})
 	for _, r := range v.Reasons {
-		if r.Code == policy.CodeFrozen || r.Code == policy.CodeNoPolicy {
+		if r.Code == policy.CodeFrozen || r.Code == policy.CodeNoPolicy || r.Code == policy.CodeOutsideHours && !r.Shadow {
 			out = append(out, r)
 		}
 	}
@@ -31,6 +32,11 @@ func (c *Client) CannotPay(ctx context.Context) ([]Reason, error) {
 	}
 	if frozen {
 		deny(policy.CodeFrozen, "Payments are frozen: "+why)
+	}
+	if why, err = c.notPinned(ctx); err != nil {
+		return nil, fmt.Errorf("canopy: reading the ledger: %w", err)
+	} else if why != "" {
+		deny(ledger.CodePolicyNotPinned, why)
 	}
 	if c.cfg.Treasury.Signer == nil {
 		deny("no_signer", "This client has no key to pay with")

@@ -2,12 +2,14 @@ package canopy_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/ledger/sqlite"
+	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
 )
 
@@ -42,5 +44,32 @@ func TestCannotPay(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Another policy that is pinned, and hours, stand in the way too.
+func TestCannotPayByThisPolicy(t *testing.T) {
+	t.Parallel()
+	saturday := time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC)
+	now := func() time.Time { return saturday }
+	p, err := policy.Parse("t", []byte("[policy.default]\ncaps = [\"$1 / 24h\"]\nallow = [\"*\"]\nhours = \"Mon-Fri\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := ledger.NewMemory(ledger.Options{Now: now})
+	if err := store.Pin(t.Context(), ledger.Pin{Policy: payment.Hash{1}, By: "ana"}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := canopy.New(canopy.Config{Policy: p, Store: store, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.CannotPay(t.Context())
+	var codes []string
+	for _, r := range got {
+		codes = append(codes, r.Code)
+	}
+	if err != nil || !slices.Equal(codes, []string{policy.CodeOutsideHours, ledger.CodePolicyNotPinned, "no_signer", "no_rail"}) {
+		t.Errorf("%v, %v", codes, err)
 	}
 }

@@ -113,14 +113,10 @@ func (c *Client) previewLedger(ctx context.Context, r *Result, terms payment.Ter
 	if frozen {
 		r.deny("frozen", "Payments are frozen: "+why)
 	}
-	if p, ok := c.cfg.Store.(ledger.Pinner); ok {
-		pin, err := p.Pinned(ctx)
-		if err != nil {
-			return fmt.Errorf("canopy: preview: reading the ledger: %w", err)
-		}
-		if pin.Denies(c.cfg.Policy.Hash()) {
-			r.deny(ledger.CodePolicyNotPinned, pin.Text(c.cfg.Policy.Hash()))
-		}
+	if why, err = c.notPinned(ctx); err != nil {
+		return fmt.Errorf("canopy: preview: reading the ledger: %w", err)
+	} else if why != "" {
+		r.deny(ledger.CodePolicyNotPinned, why)
 	}
 	if c.cfg.Treasury.Signer == nil {
 		r.deny("no_signer", "this client has no key to pay with")

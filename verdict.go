@@ -43,3 +43,16 @@ func (c *Client) checkPolicy() error {
 	}
 	return nil
 }
+
+// notPinned says that another policy is pinned, or nothing.
+func (c *Client) notPinned(ctx context.Context) (string, error) {
+	p, ok := c.cfg.Store.(ledger.Pinner)
+	if !ok {
+		return "", nil
+	}
+	pin, err := p.Pinned(ctx)
+	if hash := c.cfg.Policy.Hash(); err == nil && pin.Denies(hash) {
+		return pin.Text(hash), nil
+	}
+	return "", err
+}
