@@ -118,7 +118,7 @@ func (p *Page) asked(ctx context.Context, s *session, ap ledger.Approval) (asked
 		Quorum: max(1, ap.Quorum), Yes: ap.Yes(),
 	}
 	for _, r := range e.Reasons {
-		if r.Status == payment.PendingApproval {
+		if r.Decides(payment.PendingApproval) {
 			v.Why = append(v.Why, clean(r.Text, 400))
 		}
 	}

@@ -435,6 +435,10 @@ func compare(t *testing.T, d dice, where string, tally map[string]int) {
 	before := d.history(now)
 	for range 3 {
 		offer := d.deal()
+		if len(before) > 0 && d.chance(40) { // the same again, at another price
+			b := one(d, before).deal
+			offer.agent, offer.host, offer.port, offer.verb, offer.path, offer.to = b.agent, b.host, b.port, b.verb, b.path, b.to
+		}
 		want := o.judge(offer, now, before)
 		earlier := pastOf(p, offer.payment(), before)
 		left := p.Evaluate(offer.payment(), now, policy.History{Past: earlier})

@@ -30,6 +30,18 @@ type Reason struct {
 // Decides reports whether r is one of the reasons for a status.
 func (r Reason) Decides(s payment.Status) bool { return r.Status == s && !r.Shadow }
 
+// Said is the text of r; of one that decided nothing, with what it would have
+// led to.
+func (r Reason) Said() string {
+	switch {
+	case !r.Shadow:
+		return r.Text
+	case r.Status == payment.PendingApproval:
+		return "In shadow, a person would have been asked: " + r.Text
+	}
+	return "In shadow, would have been denied: " + r.Text
+}
+
 // Shadowed is the gravest of the reasons that decided nothing, the first denial
 // or else the first that would have asked, and false where there is none.
 func Shadowed(reasons []Reason) (Reason, bool) {

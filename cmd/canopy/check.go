@@ -72,7 +72,7 @@ func (a *app) printCheck(k canopy.Check) {
 	)
 	for _, r := range k.Reasons {
 		if r.Code != canopy.CodeChosen { // the lines of the other offers say it
-			a.printf("because      %s\n", plaintext.Words(r.Text, 2000))
+			a.printf("because      %s\n", plaintext.Words(r.Said(), 2000))
 		}
 	}
 	if len(k.Reasons) == 0 && k.Reason != "" {

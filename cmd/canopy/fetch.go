@@ -248,6 +248,11 @@ func (f *fetch) said(resp *http.Response, out *output, r canopy.Result, paid boo
 	if r.Warning != "" {
 		f.note("warning: %s", show(r.Warning, 500))
 	}
+	for _, reason := range r.Reasons {
+		if reason.Shadow {
+			f.note("%s", show(reason.Said(), 500))
+		}
+	}
 	if f.code != codeDone {
 		f.note("The seller answered %d: canopy ledger show %s tells what is known.", resp.StatusCode, r.PaymentID)
 	}
@@ -347,7 +352,7 @@ func (f *fetch) afterPaid(err *canopy.PaidError) string {
 func (f *fetch) and(reasons []canopy.Reason, told string) {
 	for _, r := range reasons {
 		if r.Text != told {
-			fmt.Fprintf(f.err, "and: %s (%s)\n", plaintext.Words(r.Text, 2000), r.Status)
+			fmt.Fprintf(f.err, "and: %s (%s)\n", plaintext.Words(r.Said(), 2000), r.Status)
 		}
 	}
 }

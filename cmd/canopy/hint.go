@@ -15,7 +15,7 @@ func (a *app) hint(reasons []canopy.Reason, rawURL string) {
 	name := config.Find(a.config)
 	said := map[string]bool{}
 	for _, r := range reasons {
-		if said[r.Code] {
+		if said[r.Code] || r.Shadow {
 			continue
 		}
 		said[r.Code] = true
@@ -36,6 +36,10 @@ func (a *app) hint(reasons []canopy.Reason, rawURL string) {
 			a.note("allow in %s names the tokens that may be paid with, as \"asset:…\".", name)
 		case policy.CodeMaxPayment:
 			a.note("The limit is max_payment in %s.", name)
+		case policy.CodeOutsideHours:
+			a.note("hours in %s says when it pays; it opens again at %s.", name, moment(r.Until))
+		case policy.CodeNewPayee:
+			a.note("new_payee in %s denies who was never paid there: with \"approve\" a person is asked.", name)
 		case policy.CodeCapExceeded, policy.CodeCountExceeded:
 			a.note("See canopy budget for when there is room again.")
 		case policy.CodeFrozen:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/ledger"
+	"github.com/canopy-go/canopy/policy"
 )
 
 func (a *app) ledgerListCommand() *cobra.Command {
@@ -48,7 +49,7 @@ func (a *app) ledgerListCommand() *cobra.Command {
 				return err
 			}
 			defer s.Close()
-			out, rows := []shape.LedgerEntry{}, [][]string{}
+			out, rows, shadows := []shape.LedgerEntry{}, [][]string{}, 0
 			for e, err := range s.Entries(c.Context(), q) {
 				if err != nil {
 					return err
@@ -57,8 +58,13 @@ func (a *app) ledgerListCommand() *cobra.Command {
 					out = append(out, shape.LedgerEntryOf(e))
 					continue
 				}
+				would := ""
+				if r, ok := policy.Shadowed(e.Reasons); ok {
+					shadows++
+					would = "  (in shadow: " + r.Status.String() + ", " + r.Code + ")"
+				}
 				rows = append(rows, []string{
-					e.CreatedAt.Local().Format("2006-01-02 15:04:05"), string(e.ID), e.Agent, e.State.String(), costs(e), what(e.Terms),
+					e.CreatedAt.Local().Format("2006-01-02 15:04:05"), string(e.ID), e.Agent, e.State.String(), costs(e), what(e.Terms) + would,
 				})
 			}
 			if a.json {
@@ -69,6 +75,9 @@ func (a *app) ledgerListCommand() *cobra.Command {
 				return nil
 			}
 			a.table([]string{"TIME", "PAYMENT", "AGENT", "STATE", "COST", "FOR"}, rows)
+			if shadows > 0 {
+				a.note("In shadow, %d of these would have been decided so: mode = \"shadow\" records it and pays.", shadows)
+			}
 			if limit > 0 && len(rows) == limit {
 				a.note("The newest %d; --limit 0 shows all.", limit)
 			}

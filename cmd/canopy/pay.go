@@ -208,7 +208,7 @@ func (a *app) printTransfer(t canopy.Transfer, r canopy.Result) {
 		"tx", tx, "approval", string(r.ApprovalID),
 	)
 	for _, reason := range r.Reasons {
-		a.printf("because  %s\n", show(reason.Text, 400))
+		a.printf("because  %s\n", show(reason.Said(), 400))
 	}
 	a.feeHint(r)
 	switch {

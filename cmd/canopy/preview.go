@@ -45,7 +45,7 @@ Nothing is signed, reserved or recorded, and no password is needed.`,
 			}
 			a.fields("verdict", r.Status.String(), "cost", costOf(r), "gas", gasBound(r), "to", t.To.String(), "chain", t.Chain.Name())
 			for _, reason := range r.Reasons {
-				a.printf("because  %s\n", show(reason.Text, 400))
+				a.printf("because  %s\n", show(reason.Said(), 400))
 			}
 			a.feeHint(r)
 			if r.Status == canopy.Denied {

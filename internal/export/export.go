@@ -74,7 +74,7 @@ func row(e ledger.Entry) []string {
 		status = strconv.Itoa(e.HTTP)
 	}
 	if len(e.Reasons) > 0 {
-		reason = e.Reasons[0].Text
+		reason = e.Reasons[0].Said()
 	}
 	row := []string{
 		string(e.ID), stamp(e.CreatedAt), e.Agent, e.State.String(), number(e.Cost.String()), number(amount.String()), number(t.FeeBound.String()),

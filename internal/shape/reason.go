@@ -19,6 +19,7 @@ type Reason struct {
 	Count    *int64       `json:"count,omitempty"`
 	MaxCount *int64       `json:"maxCount,omitempty"`
 	Until    *Time        `json:"until,omitempty"`
+	Shadow   bool         `json:"shadow,omitempty"` // it decided nothing: the policy is in shadow
 }
 
 // FetchReason is Reason as canopy_fetch spells it.
@@ -34,6 +35,7 @@ type FetchReason struct {
 	Count    *int64       `json:"count,omitempty"`
 	MaxCount *int64       `json:"max_count,omitempty"`
 	Until    *Time        `json:"until,omitempty"`
+	Shadow   bool         `json:"shadow,omitempty"` // it decided nothing: the policy is in shadow
 }
 
 func reasonsOf(reasons []policy.Reason) []Reason {
@@ -57,7 +59,7 @@ func fetchReasons(reasons []policy.Reason) []FetchReason {
 func reasonOf(r policy.Reason) Reason {
 	out := Reason{
 		Status: r.Status.String(), Code: r.Code, Text: plaintext.Words(r.Text, maxText),
-		Rule: r.Rule, Scope: r.Scope, Until: after(r.Until),
+		Rule: r.Rule, Scope: r.Scope, Until: after(r.Until), Shadow: r.Shadow,
 	}
 	switch r.Code {
 	case policy.CodeCapExceeded:

@@ -61,11 +61,20 @@ type Chapter struct {
 func (t *Teller) decided(e ledger.Entry, ruling string) []string {
 	asked := fmt.Sprintf("On %s agent %s asked to pay %s for %s.", t.moment(e.CreatedAt), plaintext.Clean(e.Agent, 100), e.Cost, plaintext.Clean(What(e.Terms), 300))
 	out := []string{asked}
+	shadows := 0
 	for _, r := range e.Reasons {
-		out = append(out, fmt.Sprintf("%s (%s): %s.", verdictWord(r.Status), plaintext.Clean(r.Code, 80), strings.TrimSuffix(plaintext.Words(r.Text, 2000), ".")))
+		word := verdictWord(r.Status)
+		if r.Shadow {
+			shadows++
+			word = map[bool]string{true: "In shadow, it would have been denied", false: "In shadow, a person would have been asked"}[r.Status == payment.Denied]
+		}
+		out = append(out, fmt.Sprintf("%s (%s): %s.", word, plaintext.Clean(r.Code, 80), strings.TrimSuffix(plaintext.Words(r.Text, 2000), ".")))
 	}
-	if len(e.Reasons) == 0 {
+	switch {
+	case len(e.Reasons) == 0:
 		out = append(out, "The policy allowed it.")
+	case shadows == len(e.Reasons):
+		out = append(out, "The policy is in shadow, and so allowed it.")
 	}
 	if ruling != "" {
 		out = append(out, "A person ruled on it: "+plaintext.Clean(ruling, 400)+".")
