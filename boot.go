@@ -90,7 +90,7 @@ func (c *Client) mayFree(ctx context.Context, e ledger.Entry) bool {
 	full := false
 	for _, r := range e.Reasons {
 		switch r.Code {
-		case policy.CodeCapExceeded, policy.CodeCountExceeded:
+		case policy.CodeCapExceeded, policy.CodeCountExceeded, policy.CodeBudgetExceeded:
 			full = true
 		case ledger.CodeNoFreeLane:
 			return c.boot.again(c.cfg.Now())

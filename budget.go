@@ -23,7 +23,11 @@ type Budget struct {
 	Window    policy.Window
 	Text      string        // the cap as the document wrote it
 	Period    time.Duration // of a rolling window; 0 for calendar windows and ever
-	ResetsAt  time.Time     // when the oldest counted spend ages out or the window ends; zero where nothing will change it
+	// Budgets are those of WithBudget and those that an operator granted: of the
+	// work of the context where it has one, else all open ones of the agent.
+	Budgets []*BudgetNode
+
+	ResetsAt time.Time // when the oldest counted spend ages out or the window ends; zero where nothing will change it
 }
 
 // Budget reads what counts against the agent's caps, and reserves nothing.
@@ -41,6 +45,9 @@ func (c *Client) Budget(ctx context.Context) (Budget, error) {
 		return Budget{}, fmt.Errorf("canopy: budget: %w", err)
 	}
 	b := Budget{Caps: uses}
+	if b.Budgets, err = c.tree(ctx); err != nil {
+		return Budget{}, fmt.Errorf("canopy: budget: %w", err)
+	}
 	for _, u := range uses {
 		if u.Limit.Counting {
 			continue

@@ -2,6 +2,7 @@ package canopy
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -90,6 +91,11 @@ type Config struct {
 	// takes a new lane.
 	Lanes int
 
+	// BudgetToken binds the client to a budget that was granted: everything it
+	// pays counts in that, and only budgets that are part of it can be used.
+	// Empty binds it to none.
+	BudgetToken BudgetToken
+
 	// Announce has RoundTrip tell every server by a header what can be paid by,
 	// where a rail has words for that. Fetch and CheckURL always do.
 	Announce bool
@@ -176,6 +182,8 @@ type Client struct {
 	offers offerCache
 	probes probes
 	boot   boot
+	base   baseBudget
+	run    string // what caps per run count by outside of budgets
 }
 
 var _ http.RoundTripper = (*Client)(nil)
@@ -226,7 +234,7 @@ func New(cfg Config) (*Client, error) {
 	case *Client:
 		return nil, errors.New("canopy: Config.Transport is a canopy.Client: each would pay for the other")
 	}
-	c := &Client{cfg: cfg, rails: make(map[string]Rail, len(cfg.Rails))}
+	c := &Client{cfg: cfg, rails: make(map[string]Rail, len(cfg.Rails)), run: "run_" + rand.Text()}
 	for i, r := range cfg.Rails {
 		if r == nil {
 			return nil, fmt.Errorf("canopy: Config.Rails[%d] is nil", i)

@@ -147,7 +147,9 @@ func (c *Client) checkOffers(ctx context.Context, seen probed, o options) (Check
 	if err != nil {
 		return out, fmt.Errorf("canopy: check: reading the ledger: %w", err)
 	}
-	v = v.Apply(uses)
+	if v, err = c.underBudget(ctx, v.Apply(uses), now); err != nil {
+		return out, fmt.Errorf("canopy: check: budget: %w", err)
+	}
 	r := Result{Status: v.Status}
 	r.setReasons(v.Reasons)
 	if err := c.previewLedger(ctx, &r, chosen.terms); err != nil {

@@ -79,6 +79,11 @@ func (c *Client) commit(ctx context.Context, r ledger.Request) (ledger.Entry, er
 // reserveNow goes on when the caller leaves, so that what it stored is always
 // known.
 func (c *Client) reserveNow(ctx context.Context, r ledger.Request) (ledger.Entry, error) {
+	w, err := c.work(ctx)
+	if err != nil {
+		return ledger.Entry{}, fmt.Errorf("budget: %w", err)
+	}
+	r.Budget, r.Within = w.budget, w.within
 	r.Now = c.cfg.Now()
 	r.Payment.ID = payment.NewID(r.Now)
 	detached, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, recordTime)

@@ -85,7 +85,9 @@ func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("canopy: preview: reading the ledger: %w", err)
 	}
-	v = v.Apply(uses)
+	if v, err = c.underBudget(ctx, v.Apply(uses), c.cfg.Now()); err != nil {
+		return Result{}, fmt.Errorf("canopy: preview: budget: %w", err)
+	}
 	r := Result{Status: v.Status, DryRun: true}
 	r.of(o.terms)
 	if unsent != nil {
@@ -145,6 +147,7 @@ func (c *Client) Resume(ctx context.Context, id PaymentID) (Result, error) {
 	if e.State != ledger.Approved {
 		return c.standing(ctx, e, nil)
 	}
+	ctx = resumed(ctx, &e)
 	amount, _ := e.Terms.Asset.Value(e.Terms.Amount)
 	t := Transfer{To: e.Terms.Payee(), Amount: amount, Chain: e.Terms.Asset.Chain, Purpose: e.Purpose, Memo: e.Terms.Target}
 	o, err := c.transferOffer(ctx, &t)

@@ -12,7 +12,7 @@ import (
 )
 
 // verdict is what the policy says of p, by what the ledger knows was paid
-// before; the caps are left to the ledger.
+// before; the caps are left to the ledger. It sets the run of p.
 //
 // What was paid is read before the payment is reserved, and not in the same
 // commit. That errs on the safe side. A payee becomes known by an authorization,
@@ -21,6 +21,11 @@ import (
 // by another payment: a payment that is judged by what was true a moment ago is
 // judged as if it had come then.
 func (c *Client) verdict(ctx context.Context, p *payment.Payment, now time.Time) (policy.Verdict, error) {
+	w, err := c.work(ctx)
+	if err != nil {
+		return policy.Verdict{}, fmt.Errorf("canopy: budget: %w", err)
+	}
+	p.Run = w.run
 	past, err := ledger.PastOf(ctx, c.cfg.Store, c.cfg.Policy, p)
 	if err != nil {
 		return policy.Verdict{}, fmt.Errorf("canopy: reading what was paid before: %w", err)

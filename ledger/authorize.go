@@ -174,6 +174,7 @@ func Committed(e *Entry) Entry {
 	c.Terms.Recipients = append([]payment.Recipient(nil), e.Terms.Recipients...)
 	c.Echo = append([]byte(nil), e.Echo...)
 	c.Reasons = append([]policy.Reason(nil), e.Reasons...)
+	c.Budgets = append([]payment.BudgetID(nil), e.Budgets...)
 	c.Carries = append([]payment.Carry(nil), e.Carries...)
 	c.Permit, c.CarryPermit = payment.Permit{}, payment.Permit{}
 	switch e.State {

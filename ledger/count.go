@@ -86,6 +86,11 @@ func scopesOf(out []policy.Scope, f policy.Facts, kinds uint16) []policy.Scope {
 	if has(kinds, policy.ScopeOrg) {
 		out = append(out, policy.Scope{Kind: policy.ScopeOrg})
 	}
+	if has(kinds, policy.ScopeBudget) {
+		for _, id := range f.Budgets {
+			out = append(out, policy.Scope{Kind: policy.ScopeBudget, Name: string(id)})
+		}
+	}
 	for _, shared := range [...]bool{false, true} {
 		if shared && !f.Shared {
 			continue
@@ -102,6 +107,11 @@ func scopesOf(out []policy.Scope, f policy.Facts, kinds uint16) []policy.Scope {
 		if has(kinds, policy.ScopeHost) {
 			s := base
 			s.Kind, s.Host = policy.ScopeHost, f.Host
+			out = append(out, s)
+		}
+		if has(kinds, policy.ScopeRun) && f.Run != "" {
+			s := base
+			s.Kind, s.Name = policy.ScopeRun, f.Run
 			out = append(out, s)
 		}
 		if has(kinds, policy.ScopePayee) {

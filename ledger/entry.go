@@ -29,6 +29,10 @@ type Entry struct {
 	Host    string // normalised; empty for a direct transfer
 	Purpose string
 
+	Run     string             // the work that it is part of, where a cap or a budget counts by it
+	Budgets []payment.BudgetID // those that it counts in, the outermost first
+	Path    payment.Hash       // Budget.Path of the innermost; zero without budgets
+
 	Key         string       // the caller's key; empty where there was none
 	Fingerprint payment.Hash // of what a key stands for; see Request
 
@@ -168,7 +172,7 @@ func (e *Entry) CountedUntil() (until time.Time, open, counts bool) {
 // Facts are what caps count the entry by.
 func (e *Entry) Facts() policy.Facts {
 	payees := payeesOf(make([]payment.Address, 0, len(e.Terms.Recipients)), e.Terms.Recipients)
-	return policy.Facts{Agent: e.Agent, Shared: e.Shared, Host: e.Host, Payees: payees}
+	return policy.Facts{Agent: e.Agent, Shared: e.Shared, Host: e.Host, Payees: payees, Run: e.Run, Budgets: e.Budgets}
 }
 
 func payeesOf(out []payment.Address, recipients []payment.Recipient) []payment.Address {

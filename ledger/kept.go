@@ -12,6 +12,7 @@ type eventData struct {
 	Agent       string       `json:"agent"`
 	Approval    string       `json:"approval"`
 	Approvers   []string     `json:"approvers"`
+	Budgets     []string     `json:"budgets"`
 	Challenge   string       `json:"challenge"`
 	Chat        bool         `json:"chat"`
 	Cost        int64        `json:"cost"`
@@ -20,9 +21,11 @@ type eventData struct {
 	Host        string       `json:"host"`
 	Override    bool         `json:"override"`
 	Owner       string       `json:"owner"`
+	Path        payment.Hash `json:"path"`
 	Policy      payment.Hash `json:"policy"`
 	Quorum      int          `json:"quorum"`
 	Rest        payment.Hash `json:"rest"`
+	Run         string       `json:"run"`
 	Shared      bool         `json:"shared"`
 	Slot        string       `json:"slot"`
 	Terms       payment.Hash `json:"terms"`
@@ -76,6 +79,8 @@ func (d *eventData) field(key string, p *plainData) bool {
 		return p.texts(&d.Approvers)
 	case "assumed":
 		return p.flag(&d.Assumed)
+	case "budgets":
+		return p.texts(&d.Budgets)
 	case "by":
 		return p.text(&d.By)
 	case "carry_data":
@@ -121,12 +126,16 @@ func (d *eventData) field(key string, p *plainData) bool {
 		return p.flag(&d.Override)
 	case "owner":
 		return p.text(&d.Owner)
+	case "path":
+		return p.hash(&d.Path)
 	case "policy":
 		return p.hash(&d.Policy)
 	case "quorum":
 		return p.whole(&d.Quorum)
 	case "rest":
 		return p.hash(&d.Rest)
+	case "run":
+		return p.text(&d.Run)
 	case "sent":
 		return p.whole(&d.Sent)
 	case "shared":

@@ -22,7 +22,7 @@ func everyRecord() map[string][]byte {
 	e := &Entry{
 		Agent: "agent-1", ApprovalID: "apr_1", ChallengeID: "challenge", Cost: 1_000_001, Spent: -1, Fingerprint: hash,
 		Gas: most, Host: "shop.example", Owner: "owner", Policy: hash, Reasons: []policy.Reason{{Code: "cap"}, {Code: "max_payment"}},
-		Shared: true, TermsHash: hash, ValidBefore: at, SignBefore: at, Watched: true,
+		Run: "bgt_1", Budgets: []payment.BudgetID{"bgt_1", "bgt_2"}, Path: hash, Shared: true, TermsHash: hash, ValidBefore: at, SignBefore: at, Watched: true,
 		Slot:    payment.Slot{Kind: payment.SlotEVM, Chain: "eip155:1", Nonce: 7},
 		Carries: []payment.Carry{{Nonce: 3, GasLimit: 21000, MaxFee: 1 << 60, MaxTip: 1, DataFee: most}},
 	}

@@ -242,6 +242,9 @@ func (m *Memory) Verify(ctx context.Context) (Report, error) {
 			v.Lane(l)
 		}
 	}
+	for _, id := range m.tx.budgets.order {
+		v.Budget(m.tx.budgets.all[id])
+	}
 	for _, r := range m.tx.order {
 		v.Payment(r.e, r.events())
 	}

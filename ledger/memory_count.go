@@ -104,7 +104,7 @@ func (t *memoryTx) Due(after Point, limit int) ([]Spent, error) {
 	return t.due, nil
 }
 
-// fewRows is up to how many payments of one host or payee are read rather than
+// fewRows is up to how many payments of one host, payee or run are read rather than
 // those of everybody after a point.
 const fewRows = 4096
 
@@ -133,8 +133,8 @@ func (t *memoryTx) counted(s policy.Scope, after Point) iter.Seq2[span, *row] {
 	}
 }
 
-// place are the authorized payments to the host or payee of s, whoever made
-// them.
+// place are the authorized payments to the host or payee of s, or of its run or
+// budget, whoever made them.
 func (t *memoryTx) place(s policy.Scope) (rows []*row, narrow bool) {
 	var found *[]*row
 	switch s.Kind {
@@ -142,6 +142,8 @@ func (t *memoryTx) place(s policy.Scope) (rows []*row, narrow bool) {
 		found = t.hosts[s.Host]
 	case policy.ScopePayee:
 		found = t.payees[s.Payee]
+	case policy.ScopeRun, policy.ScopeBudget:
+		found = t.works[work{s.Kind, s.Name}]
 	default:
 		return nil, false
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 )
 
 // memoryTx is Memory's Tx, over maps. Its methods cannot fail half-way.
@@ -33,6 +34,7 @@ type memoryTx struct {
 	asked     []payment.ApprovalID
 	pending   map[string]map[payment.ApprovalID]*Approval
 	approvers map[string]*Approver // by FoldApprover
+	budgets   budgetBook
 
 	deliveries map[string]map[payment.ApprovalID]*delivery // by channel
 
@@ -45,9 +47,16 @@ type memoryTx struct {
 	hosts    map[string]*[]*row          // authorized payments
 	payees   map[payment.Address]*[]*row // and by each of their recipients
 	places   map[Place]*[]*row           // where they are remembered, in the order of their authorization
+	works    map[work]*[]*row            // and by their run and each of their budgets
 }
 
 type keyName struct{ agent, key string }
+
+// work is a run or a budget.
+type work struct {
+	kind policy.ScopeKind
+	name string
+}
 
 // account is one on one chain.
 type account struct {
@@ -81,6 +90,8 @@ func (t *memoryTx) init() {
 	t.hosts = map[string]*[]*row{}
 	t.payees = map[payment.Address]*[]*row{}
 	t.places = map[Place]*[]*row{}
+	t.works = map[work]*[]*row{}
+	t.budgets.init()
 }
 
 // Seen is that of ClockTx.
@@ -326,6 +337,12 @@ func (t *memoryTx) file(r *row, call callName) {
 		t.transfers[call] = append(t.transfers[call], r)
 	}
 	file(t.hosts, r.e.Host, r)
+	if r.e.Run != "" {
+		file(t.works, work{policy.ScopeRun, r.e.Run}, r)
+	}
+	for _, id := range r.e.Budgets {
+		file(t.works, work{policy.ScopeBudget, string(id)}, r)
+	}
 	for i, p := range r.payees {
 		if !contains(r.payees[:i], p) {
 			file(t.payees, p, r)

@@ -94,13 +94,13 @@ func (r *record) codes(key string, list []policy.Reason) {
 	}
 }
 
-func (r *record) texts(key string, list []string) {
+func texts[T ~string](r *record, key string, list []T) {
 	sep := byte('[')
 	for i := range list {
 		if i == 0 {
 			r.name(key)
 		}
-		r.b = appendJSON(append(r.b, sep), list[i])
+		r.b = appendJSON(append(r.b, sep), string(list[i]))
 		sep = ','
 	}
 	if len(list) > 0 {
@@ -147,7 +147,8 @@ func (r *record) entry(e *Entry, asked *Approval) {
 	}
 	r.text("agent", e.Agent)
 	r.text("approval", string(e.ApprovalID))
-	r.texts("approvers", asked.Approvers)
+	texts(r, "approvers", asked.Approvers)
+	texts(r, "budgets", e.Budgets)
 	if !e.Slot.IsZero() {
 		r.text("challenge", e.ChallengeID)
 	}
@@ -161,6 +162,7 @@ func (r *record) entry(e *Entry, asked *Approval) {
 	if !e.Slot.IsZero() {
 		r.text("owner", e.Owner)
 	}
+	r.hash("path", &e.Path)
 	r.hash("policy", &e.Policy)
 	if len(asked.Approvers) > 0 {
 		r.number("quorum", int64(asked.Quorum))
@@ -168,6 +170,7 @@ func (r *record) entry(e *Entry, asked *Approval) {
 	r.codes("reasons", e.Reasons)
 	rest := e.rest()
 	r.hash("rest", &rest)
+	r.text("run", e.Run)
 	r.flag("shared", e.Shared)
 	r.text("slot", e.SlotKey())
 	r.hash("terms", &e.TermsHash)

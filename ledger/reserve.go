@@ -90,6 +90,7 @@ type reserving struct {
 	slot    payment.Slot // that an authorization gets
 	lane    *Lane        // that slot is in, where it is of a pool
 	retired []Lane       // of that pool
+	budgets []*Budget    // that it is made under, the outermost first
 	count   *counting
 
 	// Approved on other terms than these: what the key stands for, or nil, and
@@ -135,8 +136,11 @@ func (s *reserving) judge() error {
 	v := &s.verdict
 	s.facts = policy.Facts{Agent: s.r.Payment.Agent, Shared: v.Shared, Host: s.r.Payment.Host}
 	s.facts.Payees = payeesOf(s.count.payees[:0], s.r.Payment.Terms.Recipients)
+	if err := s.work(); err != nil {
+		return err
+	}
 	for i := range v.Limits {
-		if !v.Limits[i].Scope.Covers(s.facts) {
+		if k := v.Limits[i].Scope.Kind; k == policy.ScopeBudget || !v.Limits[i].Scope.Covers(s.facts) {
 			return fmt.Errorf("ledger: the limit %s (%s) is not one of this payment", v.Limits[i], v.Limits[i].Scope.Key())
 		}
 	}
@@ -145,6 +149,7 @@ func (s *reserving) judge() error {
 	if v.Status > payment.Allowed {
 		v.Status = payment.Denied
 	}
+	s.budgetEnded()
 	frozen, reason, err := s.tx.Frozen(s.r.Payment.Agent)
 	if err != nil {
 		return err
@@ -187,6 +192,9 @@ func (s *reserving) limits() ([]policy.Use, error) {
 		}
 	}
 	if err := s.saw(); err != nil { // no mark is ahead of the ledger's time
+		return nil, err
+	}
+	if err := s.budgetLimits(); err != nil {
 		return nil, err
 	}
 	c.uses = c.uses[:0]
@@ -290,7 +298,10 @@ func (s *reserving) entry(state State) *Entry {
 		Terms: r.Payment.Terms, TermsHash: s.hash, Cost: s.verdict.Cost, Payer: r.Payer,
 		Host: r.Payment.Host, Shared: s.verdict.Shared, Purpose: r.Payment.Purpose,
 		Key: r.Key, Fingerprint: r.Fingerprint,
-		CreatedAt: s.now,
+		Run: s.facts.Run, Budgets: s.facts.Budgets, CreatedAt: s.now,
+	}
+	if n := len(s.budgets); n > 0 {
+		e.Path = s.budgets[n-1].Path
 	}
 	e.Terms.Recipients = append([]payment.Recipient(nil), e.Terms.Recipients...)
 	s.describe(e)

@@ -67,7 +67,7 @@ func (s *shelf) keep(ev *Event) Event {
 
 // facts are those of r.e.
 func (r *row) facts() policy.Facts {
-	return policy.Facts{Agent: r.e.Agent, Shared: r.e.Shared, Host: r.e.Host, Payees: r.payees}
+	return policy.Facts{Agent: r.e.Agent, Shared: r.e.Shared, Host: r.e.Host, Payees: r.payees, Run: r.e.Run, Budgets: r.e.Budgets}
 }
 
 // rowSet is some rows in no order. Its zero value is that of inOwned.

@@ -112,6 +112,13 @@ type Request struct {
 	// amount of a transfer.
 	Fingerprint payment.Hash
 
+	// Budget is the one that the payment is made under, and empty for none: it
+	// counts in that and in all that it was taken from. Within, where it is set,
+	// is one that Budget must be or be part of. ErrBudget where the ledger has no
+	// such budget of the agent, and a denial where it has ended.
+	Budget payment.BudgetID
+	Within payment.BudgetID
+
 	// Began is when the call began, by the caller's clock: an outcome written
 	// before it can answer the call.
 	Began time.Time

@@ -39,6 +39,7 @@ type Tx interface {
 	CountTx
 	LaneTx
 	GasTx
+	BudgetTx
 }
 
 // ClockTx is the ledger's time and its switches.
@@ -217,8 +218,15 @@ func normalScope(s *policy.Scope) {
 		*s = policy.Scope{Kind: policy.ScopeOrg}
 		return
 	}
+	if s.Kind == policy.ScopeBudget {
+		*s = policy.Scope{Kind: s.Kind, Name: s.Name}
+		return
+	}
 	if s.Shared {
 		s.Agent = ""
+	}
+	if s.Kind < policy.ScopeCategory {
+		s.Name = ""
 	}
 	if s.Kind != policy.ScopeHost {
 		s.Host = ""

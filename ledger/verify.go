@@ -148,6 +148,10 @@ func (d *eventData) describe(e *Entry) {
 	e.ValidBefore = micro(d.ValidBefore)
 	e.SignBefore = e.ValidBefore
 	e.Gas = d.Gas
+	e.Run, e.Path, e.Budgets = d.Run, d.Path, nil
+	for _, id := range d.Budgets {
+		e.Budgets = append(e.Budgets, payment.BudgetID(strings.Clone(id)))
+	}
 }
 
 // variant follows a permit for a further challenge.
@@ -201,13 +205,14 @@ type Verification struct {
 	sums   map[CounterKey]Counter
 	asked  map[payment.ApprovalID]Approval // as the payments tell them
 	lanes  map[laneName]*laneFound         // of pools
+	budget map[payment.BudgetID]*budgetFound
 	report Report
 }
 
 // NewVerification begins one, with the time and the marks of the ledger as
 // Tx.Seen and Tx.Marks tell them.
 func NewVerification(seen Seen, marks []Mark) *Verification {
-	v := &Verification{marks: marks, sums: map[CounterKey]Counter{}, asked: map[payment.ApprovalID]Approval{}, lanes: map[laneName]*laneFound{}}
+	v := &Verification{marks: marks, sums: map[CounterKey]Counter{}, asked: map[payment.ApprovalID]Approval{}, lanes: map[laneName]*laneFound{}, budget: map[payment.BudgetID]*budgetFound{}}
 	for i := range marks {
 		if m := &marks[i]; !m.sound(seen.At) {
 			v.Problem("the mark of %s is not where its window begins: payments would count no more", m.Window)
@@ -224,7 +229,7 @@ func (v *Verification) Problem(format string, args ...any) {
 }
 
 // Payment checks one payment and its events, oldest first. Every payment must
-// come once, after the lanes and before the approvals and the counters.
+// come once, after the lanes and the budgets and before the approvals and the counters.
 func (v *Verification) Payment(e *Entry, events []Event) {
 	v.report.Payments++
 	v.report.Events += int64(len(events))
@@ -242,6 +247,7 @@ func (v *Verification) Payment(e *Entry, events []Event) {
 		v.Problem("%s: its terms do not have the hash that was recorded", e.ID)
 	}
 	v.onLane(e)
+	v.inBudgets(e)
 	facts, sp := e.Facts(), spanOf(e)
 	for i := range v.marks {
 		m := &v.marks[i]
@@ -302,6 +308,7 @@ func (v *Verification) Report() Report {
 		}
 	}
 	clear(v.lanes)
+	v.sumBudgets()
 	return v.report
 }
 
@@ -338,6 +345,7 @@ func differ(a *replayed, b *Entry) string {
 		{"recovery", a.Recovered == b.Recovered},
 		{"approval", a.ApprovalID == b.ApprovalID},
 		{"policy", a.Policy == b.Policy},
+		{"run or budget", a.Run == written(b.Run) && a.Path == b.Path && slices.EqualFunc(a.Budgets, b.Budgets, func(x, y payment.BudgetID) bool { return string(x) == written(string(y)) })},
 		{"payer, key, echo or other part", a.rest == b.rest()},
 	})
 }

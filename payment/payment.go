@@ -30,6 +30,18 @@ func (id ApprovalID) Valid() bool {
 	return ok && ulid.Valid(s)
 }
 
+// BudgetID names a budget: bgt_ and a ULID.
+type BudgetID string
+
+// NewBudgetID returns a new ID for a budget that is made at now.
+func NewBudgetID(now time.Time) BudgetID { return BudgetID("bgt_" + ulid.New(now)) }
+
+// Valid reports whether id is spelled as NewBudgetID spells it.
+func (id BudgetID) Valid() bool {
+	s, ok := strings.CutPrefix(string(id), "bgt_")
+	return ok && ulid.Valid(s)
+}
+
 // AgentID is the public id of the agent called name: agt_ and a hash of it.
 func AgentID(name string) string {
 	sum := sha256.Sum256([]byte("canopy.agent.v1\x00" + name))
@@ -71,6 +83,10 @@ type Payment struct {
 	// a direct transfer.
 	Host string
 	Port uint16
+
+	// Run is the piece of work that it is made for: the outermost budget, else
+	// the client. Empty where whoever asks knows of none.
+	Run string
 
 	Purpose string // the caller's words, for people; never a rule's input
 }

@@ -12,6 +12,8 @@ import (
 const (
 	CodeCapExceeded   = "cap_exceeded"
 	CodeCountExceeded = "count_exceeded"
+
+	CodeBudgetExceeded = "budget_exceeded" // of a budget of WithBudget
 )
 
 // Apply is v with its limits judged by uses: a reason is added for each limit of
@@ -107,6 +109,9 @@ func (u Use) reason(cost payment.USD) Reason {
 		what, sum = "Payment count", strconv.FormatInt(u.Count, 10)+" + 1"
 		r.Code = CodeCountExceeded
 	}
+	if u.Limit.Scope.Kind == ScopeBudget {
+		what, r.Code = "Budget", CodeBudgetExceeded
+	}
 	if u.Limit.Asks {
 		what, r.Code = "Approval total", CodeApprovalTotal
 	}
@@ -125,7 +130,7 @@ func (l Limit) String() string {
 		s = fmt.Sprintf("%d payments", l.Count)
 	}
 	s += " / " + l.Window.String()
-	if l.Scope.Kind == ScopeHost || l.Scope.Kind == ScopePayee {
+	if l.Scope.Kind >= ScopeHost {
 		s += " per " + l.Scope.Kind.String()
 	}
 	return s

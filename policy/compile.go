@@ -218,6 +218,8 @@ func (t *table) limit(c capLine, zone value) Limit {
 		t.hostCaps = true
 	case ScopePayee:
 		t.payeeCaps++
+	case ScopeRun:
+		t.runCaps = true
 	}
 	return l
 }

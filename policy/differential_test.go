@@ -109,7 +109,7 @@ func (d dice) caps(org bool) []string {
 			what = strconv.Itoa(d.IntN(6)) + " payments"
 		}
 		if !org && d.chance(40) {
-			scope = one(d, []string{" per host", " per payee"})
+			scope = one(d, []string{" per host", " per payee", " per run"})
 		}
 		if key := window + scope + strconv.FormatBool(what[0] == '$'); !seen[key] {
 			seen[key] = true
@@ -218,7 +218,7 @@ func (d dice) deal() deal {
 	a := one(d, worldAssets)
 	out := deal{
 		agent: one(d, worldAgents), chain: string(a.Chain), token: a.Address.Lower(), decimals: int(a.Decimals),
-		port: one(d, []int{443, 443, 8443}), to: []string{one(d, worldAddrs)},
+		run: one(d, []string{"", "one", "two"}), port: one(d, []int{443, 443, 8443}), to: []string{one(d, worldAddrs)},
 	}
 	if d.chance(85) {
 		out.host = one(d, worldHosts)
@@ -272,7 +272,7 @@ func (d dice) history(now time.Time) []past {
 
 // payment is d as the engine takes it.
 func (d deal) payment() payment.Payment {
-	p := payment.Payment{Agent: d.agent, Host: d.host, Port: uint16(d.port)}
+	p := payment.Payment{Agent: d.agent, Host: d.host, Port: uint16(d.port), Run: d.run}
 	p.Terms.FeeBound = payment.USD(d.fee)
 	p.Terms.Amount, _ = payment.UnitsFromBig(d.units)
 	for _, a := range worldAssets {
@@ -297,7 +297,7 @@ func uses(t interface{ Fatal(...any) }, p *policy.Policy, limits []policy.Limit,
 		u := policy.Use{Limit: l}
 		for _, b := range before {
 			pay := b.payment()
-			f := policy.Facts{Agent: b.agent, Shared: b.agent == "default" || !slices.Contains(agents, b.agent), Host: b.host}
+			f := policy.Facts{Agent: b.agent, Shared: b.agent == "default" || !slices.Contains(agents, b.agent), Host: b.host, Run: b.run}
 			for _, r := range pay.Terms.Recipients {
 				f.Payees = append(f.Payees, r.Address)
 			}

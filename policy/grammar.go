@@ -159,17 +159,19 @@ func parseScope(words []string) (ScopeKind, error) {
 	case len(words) == 0:
 		return ScopeAgent, nil
 	case words[0] != "per" || len(words) != 2:
-		return 0, fmt.Errorf(`%q cannot stand after the window: only "per host" or "per payee" can`, clip(strings.Join(words, " ")))
+		return 0, fmt.Errorf(`%q cannot stand after the window: only "per host", "per payee" or "per run" can`, clip(strings.Join(words, " ")))
 	}
 	switch words[1] {
 	case "host":
 		return ScopeHost, nil
 	case "payee":
 		return ScopePayee, nil
-	case "category", "run":
-		return 0, fmt.Errorf("per %s %w", words[1], errLater)
+	case "run":
+		return ScopeRun, nil
+	case "category":
+		return 0, errors.New("per category needs a service directory, which tells the category of a seller, and none is configured; remove it")
 	}
-	return 0, fmt.Errorf(`a cap is not counted per %s: write "per host" or "per payee", or nothing for the whole agent`, clip(words[1]))
+	return 0, fmt.Errorf(`a cap is not counted per %s: write "per host", "per payee" or "per run", or nothing for the whole agent`, clip(words[1]))
 }
 
 // errLater is what is designed and not built.

@@ -16,8 +16,9 @@ type Scope struct {
 	Shared bool
 
 	Payee payment.Address // ScopePayee
-	Agent string          // of every kind but ScopeOrg: the policy table whose payments count
+	Agent string          // of every kind but ScopeOrg and ScopeBudget: the policy table whose payments count
 	Host  string          // ScopeHost: the normalised name, without a port
+	Name  string          // ScopeCategory, ScopeRun and ScopeBudget: which one
 }
 
 // ScopeKind is the kind of a scope.
@@ -25,15 +26,18 @@ type ScopeKind uint8
 
 // The kinds of scopes.
 const (
-	ScopeAgent ScopeKind = iota + 1
-	ScopeOrg             // every payment on the ledger
-	ScopeHost            // an agent's payments to one host
-	ScopePayee           // an agent's payments that have one recipient among theirs
+	ScopeAgent    ScopeKind = iota + 1
+	ScopeOrg                // every payment on the ledger
+	ScopeHost               // an agent's payments to one host
+	ScopePayee              // an agent's payments that have one recipient among theirs
+	ScopeCategory           // an agent's payments to services of one category, which only a directory tells
+	ScopeRun                // an agent's payments of one run: of the outermost budget, else of the client
+	ScopeBudget             // the payments of one budget, those of its children among them
 )
 
 // String is the scope as a reason names it, such as per host.
 func (k ScopeKind) String() string {
-	return [...]string{"", "agent", "org", "host", "payee"}[min(int(k), 4)]
+	return [...]string{"", "agent", "org", "host", "payee", "category", "run", "budget"}[min(int(k), 7)]
 }
 
 // Key is a text that is equal for equal scopes and different for others.
@@ -49,6 +53,10 @@ func (s Scope) Key() string {
 		return agent + " host:" + s.Host
 	case ScopePayee:
 		return agent + " payee:" + s.Payee.Lower()
+	case ScopeCategory, ScopeRun:
+		return agent + " " + s.Kind.String() + ":" + s.Name
+	case ScopeBudget:
+		return "budget:" + s.Name
 	}
 	return agent
 }
@@ -59,12 +67,18 @@ type Facts struct {
 	Shared bool // it was judged by the default table
 	Host   string
 	Payees []payment.Address // every recipient
+
+	Run     string             // empty where no cap asked for it
+	Budgets []payment.BudgetID // those that it counts in, the outermost first
 }
 
 // Covers reports whether a payment with facts f counts in s.
 func (s Scope) Covers(f Facts) bool {
-	if s.Kind == ScopeOrg {
+	switch s.Kind {
+	case ScopeOrg:
 		return true
+	case ScopeBudget:
+		return slices.Contains(f.Budgets, payment.BudgetID(s.Name))
 	}
 	if s.Shared && !f.Shared || !s.Shared && s.Agent != f.Agent {
 		return false
@@ -76,6 +90,8 @@ func (s Scope) Covers(f Facts) bool {
 		return s.Host == f.Host
 	case ScopePayee:
 		return slices.Contains(f.Payees, s.Payee)
+	case ScopeRun:
+		return s.Name != "" && s.Name == f.Run
 	}
 	return false
 }

@@ -28,6 +28,7 @@ type limitsMade [16]atomic.Pointer[made]
 
 type made struct {
 	host   string            // where there are caps per host
+	run    string            // where there are caps per run
 	payees []payment.Address // where there are caps per payee
 	limits []Limit
 }
@@ -45,6 +46,9 @@ func (m *made) of(t *table, pay *payment.Payment) bool {
 	if t.hostCaps && m.host != pay.Host {
 		return false
 	}
+	if t.runCaps && m.run != pay.Run {
+		return false
+	}
 	if t.payeeCaps == 0 {
 		return true
 	}
@@ -56,10 +60,17 @@ func (p *Policy) make(t *table, pay *payment.Payment) *made {
 	if t.hostCaps {
 		m.host = pay.Host
 	}
+	if t.runCaps {
+		m.run = pay.Run
+	}
 	add := func(l Limit) {
 		switch l.Scope.Kind {
 		case ScopeHost:
 			if l.Scope.Host = pay.Host; pay.Host != "" { // a transfer has none
+				m.limits = append(m.limits, l)
+			}
+		case ScopeRun:
+			if l.Scope.Name = pay.Run; pay.Run != "" { // what judges without a client has none
 				m.limits = append(m.limits, l)
 			}
 		case ScopePayee:

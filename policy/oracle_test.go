@@ -23,6 +23,7 @@ type oracle struct {
 
 type deal struct {
 	agent, host string
+	run         string // empty for none
 	port        int
 	chain       string
 	token       string // lower case, 0x
@@ -396,6 +397,10 @@ func (o oracle) caps(name string, t map[string]any, d deal, cost *big.Int, now t
 		case strings.HasSuffix(text, "per host"):
 			if d.host != "" {
 				one(text, "agent:"+name+" host:"+d.host, zone, func(b past) bool { return mine(b) && b.host == d.host })
+			}
+		case strings.HasSuffix(text, "per run"):
+			if d.run != "" {
+				one(text, "agent:"+name+" run:"+d.run, zone, func(b past) bool { return mine(b) && b.run == d.run })
 			}
 		case strings.HasSuffix(text, "per payee"):
 			done := map[string]bool{}

@@ -47,6 +47,7 @@ type table struct {
 	rules   []Rule
 
 	hostCaps  bool
+	runCaps   bool
 	payeeCaps int // how many caps are per payee
 	made      limitsMade
 

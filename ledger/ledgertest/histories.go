@@ -55,8 +55,10 @@ type history struct {
 func pick[T any](t *rapid.T, name string, list ...T) T { return rapid.SampledFrom(list).Draw(t, name) }
 
 func (h *history) limit(t *rapid.T, r *ledger.Request) policy.Limit {
-	s := policy.Scope{Kind: pick(t, "scope", policy.ScopeAgent, policy.ScopeHost, policy.ScopePayee), Agent: r.Payment.Agent}
+	s := policy.Scope{Kind: pick(t, "scope", policy.ScopeAgent, policy.ScopeHost, policy.ScopePayee, policy.ScopeRun), Agent: r.Payment.Agent}
 	switch s.Kind {
+	case policy.ScopeRun:
+		s.Name = r.Payment.Run
 	case policy.ScopeHost:
 		s.Host = r.Payment.Host
 	case policy.ScopePayee:
@@ -86,6 +88,7 @@ func (h *history) request(t *rapid.T) ledger.Request {
 	opts := []with{
 		agent(pick(t, "agent", h.agents...)),
 		usd(payment.USD(rapid.IntRange(0, 6).Draw(t, "cost")) * payment.Dollar / 2),
+		inRun(pick(t, "run", "one", "two")),
 	}
 	build := h.fetch
 	if pick(t, "kind", "fetch", "fetch", "transfer") == "transfer" {

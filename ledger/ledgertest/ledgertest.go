@@ -126,6 +126,15 @@ func Run(t *testing.T, open func(t *testing.T) Opener) {
 		{"GasRace", testGasRace},
 		{"Carries", testCarries},
 		{"CarryRules", testCarryRules},
+		{"Budgets", testBudgets},
+		{"BudgetRules", testBudgetRules},
+		{"BudgetApproval", testBudgetApproval},
+		{"BudgetOwner", testBudgetOwner},
+		{"BudgetGrants", testBudgetGrants},
+		{"BudgetLasts", testBudgetLasts},
+		{"BudgetRace", testBudgetRace},
+		{"BudgetModel", testBudgetModel},
+		{"Runs", testRuns},
 		{"Model", testModel},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(newWorld(t, open(t))) })

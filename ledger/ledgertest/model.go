@@ -59,7 +59,7 @@ func (m *model) use(l policy.Limit) (u policy.Use) {
 		default:
 			continue
 		}
-		facts := policy.Facts{Agent: p.Agent, Shared: p.Shared, Host: p.Host}
+		facts := policy.Facts{Agent: p.Agent, Shared: p.Shared, Host: p.Host, Run: p.Run}
 		for _, r := range p.Terms.Recipients {
 			facts.Payees = append(facts.Payees, r.Address)
 		}
@@ -234,6 +234,10 @@ func (m *model) reserve(r ledger.Request) decision {
 		}
 	}
 	p.Agent, p.Shared, p.Host, p.Terms, p.TermsHash = r.Payment.Agent, v.Shared, r.Payment.Host, r.Payment.Terms, terms
+	p.Run = ""
+	if slices.ContainsFunc(v.Limits, func(l policy.Limit) bool { return l.Scope.Kind == policy.ScopeRun }) {
+		p.Run = r.Payment.Run
+	}
 	p.Cost, p.Fingerprint, p.Watched, p.DuplicateWindow = cost, r.Fingerprint, r.Watched, v.DuplicateWindow
 	d.state, d.id = p.State, p.ID
 	return d

@@ -13,7 +13,7 @@ import (
 // A version stands first in every body. Another one is another layout.
 const (
 	approvalVersion = 2
-	entryVersion    = 3
+	entryVersion    = 4
 
 	// Older approvals are read and never written: those of version 1 know of no
 	// approvers, and have the one vote that decided beside them.
@@ -21,9 +21,11 @@ const (
 
 	// Older entries are read and never written. Those of version 1 have their
 	// cost in the column, and know neither of variants nor of the fee that was
-	// paid; those of version 2 know nothing of gas.
+	// paid; those of version 2 know nothing of gas, and
+	// those of version 3 nothing of runs and budgets.
 	firstEntry  = 1
 	secondEntry = 2
+	thirdEntry  = 3
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

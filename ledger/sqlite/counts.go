@@ -202,7 +202,7 @@ func (t *tx) writeCounter(k ledger.CounterKey, r *counterRow) error {
 // Due implements ledger.CountTx.
 func (t *tx) Due(after ledger.Point, limit int) ([]ledger.Spent, error) {
 	var out []ledger.Spent
-	err := t.c.query(`SELECT counts, id, cost, shared, agent, host, payee, others FROM payments INDEXED BY payments_counts
+	err := t.c.query(`SELECT counts, id, cost, shared, agent, host, payee, others, ifnull(run, '') FROM payments INDEXED BY payments_counts
 		WHERE (counts, id) > (?, ?) AND counts < ? ORDER BY counts, id LIMIT ?`,
 		[]driver.Value{after.Until.UnixMicro(), string(after.ID), int64(openUntil), int64(limit)},
 		func(row []driver.Value) error {
@@ -210,7 +210,7 @@ func (t *tx) Due(after ledger.Point, limit int) ([]ledger.Spent, error) {
 			var id string
 			var payee, others []byte
 			var s ledger.Spent
-			if err := scan(row, &until, &id, &cost, &s.Facts.Shared, &s.Facts.Agent, &s.Facts.Host, &payee, &others); err != nil {
+			if err := scan(row, &until, &id, &cost, &s.Facts.Shared, &s.Facts.Agent, &s.Facts.Host, &payee, &others, &s.Facts.Run); err != nil {
 				return err
 			}
 			s.At, s.Cost = ledger.Point{Until: fromMicro(until), ID: payment.ID(id)}, payment.USD(cost)

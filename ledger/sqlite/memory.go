@@ -29,6 +29,7 @@ type memory struct {
 	marks    map[policy.Window]*markRow
 	counters map[ledger.CounterKey]*counterRow
 	rows     map[payment.ID]*paymentRow
+	budgets  map[payment.BudgetID]*ledger.Budget
 	spending map[spendingKey]spent // what is to be added to the table
 
 	dirtyMeta     bool
@@ -67,6 +68,7 @@ func newMemory() *memory {
 	return &memory{
 		counters: map[ledger.CounterKey]*counterRow{},
 		rows:     map[payment.ID]*paymentRow{},
+		budgets:  map[payment.BudgetID]*ledger.Budget{},
 	}
 }
 
@@ -74,6 +76,9 @@ func newMemory() *memory {
 func (m *memory) trim() {
 	if len(m.rows) > maxRows {
 		clear(m.rows)
+	}
+	if len(m.budgets) > maxRows {
+		clear(m.budgets)
 	}
 	if len(m.counters) > maxCounters {
 		clear(m.counters)
@@ -250,8 +255,11 @@ func scopeKey(s policy.Scope) []byte {
 	w.bool(s.Shared)
 	w.string(s.Agent)
 	w.string(s.Host)
-	if s.Kind == policy.ScopePayee {
+	switch {
+	case s.Kind == policy.ScopePayee:
 		w.fixed(s.Payee[:])
+	case s.Kind > policy.ScopePayee:
+		w.string(s.Name)
 	}
 	return w.b
 }
@@ -259,8 +267,11 @@ func scopeKey(s policy.Scope) []byte {
 func parseScope(b []byte) (policy.Scope, error) {
 	r := &reader{b: b}
 	s := policy.Scope{Kind: policy.ScopeKind(r.uint()), Shared: r.bool(), Agent: r.string(), Host: r.string()}
-	if s.Kind == policy.ScopePayee {
+	switch {
+	case s.Kind == policy.ScopePayee:
 		r.fixed(s.Payee[:])
+	case s.Kind > policy.ScopePayee:
+		s.Name = r.string()
 	}
 	return s, r.end()
 }

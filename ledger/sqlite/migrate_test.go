@@ -55,7 +55,7 @@ func TestMigrate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	downTo(t, c, 1, `ALTER TABLE meta DROP COLUMN anchor`)
+	downTo(t, c, 1, `ALTER TABLE meta DROP COLUMN anchor`, `ALTER TABLE payments DROP COLUMN run`)
 	if err := c.close(); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestPlans(t *testing.T) {
 		return strings.Join(out, "; ")
 	}
 	var looks []string
-	for _, k := range []policy.ScopeKind{policy.ScopeOrg, policy.ScopeAgent, policy.ScopeHost, policy.ScopePayee} {
+	for _, k := range []policy.ScopeKind{policy.ScopeOrg, policy.ScopeAgent, policy.ScopeHost, policy.ScopePayee, policy.ScopeRun, policy.ScopeBudget} {
 		for _, shared := range []bool{false, true} {
 			froms, _ := scoped(policy.Scope{Kind: k, Shared: shared}, ledger.Point{})
 			for _, from := range froms {

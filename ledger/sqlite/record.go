@@ -17,7 +17,7 @@ const openUntil = math.MaxInt64
 // derived are the columns of payments that follow from the entry, as they are
 // stored; nil where the payment takes no part.
 type derived struct {
-	held, slot, owner, answers, transfer, counts, shared driver.Value
+	held, slot, owner, answers, transfer, counts, shared, run driver.Value
 }
 
 // derive is what the columns of e must be.
@@ -34,6 +34,9 @@ func derive(e *ledger.Entry) derived {
 	}
 	if e.State == ledger.Authorized {
 		d.owner = e.Owner
+	}
+	if e.Run != "" && !e.AuthorizedAt.IsZero() {
+		d.run = e.Run
 	}
 	if until, ok := e.AnswersUntil(); ok {
 		d.answers = until.UnixMicro()
@@ -111,6 +114,12 @@ func encodeEntry(e *ledger.Entry) []byte {
 	w.uint(uint64(e.Variants))
 	w.units(e.Gas)
 	w.carries(e.Carries)
+	w.string(e.Run)
+	w.uint(uint64(len(e.Budgets)))
+	for _, id := range e.Budgets {
+		w.string(string(id))
+	}
+	w.hash(e.Path)
 	w.terms(&e.Terms)
 	w.fixed(e.TermsHash[:])
 	w.fixed(e.Payer[:])
@@ -153,13 +162,20 @@ func decodeEntry(b []byte, e *ledger.Entry) error {
 	r := unseal(b, beside(e))
 	version := r.uint()
 	switch version {
-	case entryVersion, secondEntry:
+	case entryVersion, thirdEntry, secondEntry:
 		e.Cost = payment.USD(r.int())
 		e.SignBefore = r.time()
 		e.Variants = int(r.uint())
-		if version == entryVersion {
+		if version != secondEntry {
 			e.Gas = r.units()
 			e.Carries = r.carries()
+		}
+		if version == entryVersion {
+			e.Run = r.string()
+			for range r.count(1) {
+				e.Budgets = append(e.Budgets, payment.BudgetID(r.string()))
+			}
+			e.Path = r.hash()
 		}
 	case firstEntry:
 	default:

@@ -31,6 +31,16 @@ func scoped(s policy.Scope, after ledger.Point) ([]string, [][]driver.Value) {
 	case s.Kind == policy.ScopeHost:
 		return one(`FROM payments p INDEXED BY payments_host WHERE p.agent = ? AND p.host = ? AND p.counts >= ?`+past, s.Agent, s.Host, until, until, id)
 	}
+	switch s.Kind {
+	case policy.ScopeBudget:
+		return one(`FROM works w CROSS JOIN payments p ON p.n = w.n WHERE w.work = ? AND p.counts >= ?`+past, s.Name, until, until, id)
+	case policy.ScopeRun:
+		const run = `FROM works w CROSS JOIN payments p ON p.n = w.n WHERE w.work = ? AND p.counts >= ?` + past
+		if s.Shared {
+			return one(run+` AND p.shared = 1`, s.Name, until, until, id)
+		}
+		return one(run+` AND p.agent = ?`, s.Name, until, until, id, s.Agent)
+	}
 	// The index splits has the payments that name the payee, but not first.
 	const primary = `FROM payments p INDEXED BY payments_payee WHERE p.payee = ? AND p.counts >= ?`
 	const further = `FROM splits s CROSS JOIN payments p ON p.n = s.n WHERE s.payee = ? AND p.counts >= ?`

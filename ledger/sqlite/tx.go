@@ -155,9 +155,9 @@ func (t *tx) Insert(e *ledger.Entry, ev *ledger.Event) error {
 	d := derive(e)
 	payee, others := payees(e)
 	_, n, err := t.c.try(`INSERT INTO payments (id, state, version, created, cost, shared, agent, host, fingerprint, payee, others,
-		held, slot, owner, answers, transfer, counts, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		held, slot, owner, answers, transfer, counts, run, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		string(e.ID), int64(e.State), e.Version, e.CreatedAt.UnixMicro(), int64(e.Spent), e.Shared, e.Agent, e.Host, e.Fingerprint[:],
-		payee, others, d.held, blob(d.slot), d.owner, d.answers, d.transfer, d.counts, encodeEntry(e))
+		payee, others, d.held, blob(d.slot), d.owner, d.answers, d.transfer, d.counts, d.run, encodeEntry(e))
 	if err != nil {
 		return t.taken(err)
 	}
@@ -165,6 +165,9 @@ func (t *tx) Insert(e *ledger.Entry, ev *ledger.Event) error {
 		return err
 	}
 	if err := t.putPlaces(n, nil, e); err != nil {
+		return err
+	}
+	if err := t.putWorks(n, &ledger.Entry{}, e); err != nil {
 		return err
 	}
 	for i := 1; i < len(e.Terms.Recipients); i++ {
@@ -217,6 +220,9 @@ func (t *tx) Update(e *ledger.Entry, ev *ledger.Event) error {
 	if err := t.putPlaces(was.n, was.e, e); err != nil {
 		return err
 	}
+	if err := t.putWorks(was.n, was.e, e); err != nil {
+		return err
+	}
 	if before.slot != nil && after.slot == nil {
 		if err := t.ended(before.slot, was.n); err != nil {
 			return err
@@ -247,6 +253,7 @@ func update(was, is derived) (string, []driver.Value) {
 	set(`transfer = ?, `, was.transfer, is.transfer)
 	set(`counts = ?, `, was.counts, is.counts)
 	set(`shared = ?, `, was.shared, is.shared)
+	set(`run = ?, `, was.run, is.run)
 	return sql + `state = ?, version = ?, cost = ?, body = ? WHERE n = ?`, args
 }
 

@@ -31,11 +31,14 @@ func (s *Store) Verify(ctx context.Context) (ledger.Report, error) {
 		}
 		v := ledger.NewVerification(seen, marks)
 		for _, m := range marks {
-			if m.Kinds>>(policy.ScopePayee+1) != 0 {
+			if m.Kinds>>(policy.ScopeBudget+1) != 0 {
 				v.Problem("the mark of %s has scopes that are none", m.Window)
 			}
 		}
 		if err := t.verifyLanes(v); err != nil {
+			return err
+		}
+		if err := t.verifyBudgets(v); err != nil {
 			return err
 		}
 		if err := t.verifyPayments(ctx, v); err != nil {

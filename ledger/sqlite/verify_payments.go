@@ -47,7 +47,7 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 			}
 		}
 	}()
-	splits, err := t.findPayments(ctx, pages)
+	splits, works, err := t.findPayments(ctx, pages)
 	close(pages)
 	<-done
 	if err != nil {
@@ -69,6 +69,12 @@ func (t *tx) verifyPayments(ctx context.Context, v *ledger.Verification) error {
 	_, err = t.c.first(`SELECT count(*) FROM splits`, nil, &all)
 	if err == nil && all != splits {
 		v.Problem("payments are found by %d further payees, and have %d", all, splits)
+	}
+	if err == nil {
+		_, err = t.c.first(`SELECT count(*) FROM works`, nil, &all)
+	}
+	if err == nil && all != works {
+		v.Problem("payments are found by %d runs and budgets, and have %d", all, works)
 	}
 	return err
 }
@@ -97,15 +103,15 @@ func (f *found) judge(v *ledger.Verification, ended slotSet) {
 }
 
 // findPayments gives all payments to pages, and tells how many further payees
-// they have.
-func (t *tx) findPayments(ctx context.Context, pages chan<- []found) (splits int64, err error) {
+// they have, and how many runs and budgets.
+func (t *tx) findPayments(ctx context.Context, pages chan<- []found) (splits, works int64, err error) {
 	for last := int64(0); ; {
 		if err := ctx.Err(); err != nil {
-			return splits, err
+			return splits, works, err
 		}
 		page, err := t.findPage(last)
 		if err != nil || len(page) == 0 {
-			return splits, err
+			return splits, works, err
 		}
 		last = page[len(page)-1].n
 		t.findGas(page)
@@ -119,6 +125,10 @@ func (t *tx) findPayments(ctx context.Context, pages chan<- []found) (splits int
 			if splits += n; err != nil {
 				f.problem("payment %s: it is not found by all of its payees: %v", f.e.ID, err)
 			}
+			n, err = t.verifyWorks(&f.paymentRow)
+			if works += n; err != nil {
+				f.problem("payment %s: it is not found by its run and its budgets: %v", f.e.ID, err)
+			}
 		}
 		pages <- page
 	}
@@ -127,7 +137,7 @@ func (t *tx) findPayments(ctx context.Context, pages chan<- []found) (splits int
 // findPage reads the payments after the one numbered last.
 func (t *tx) findPage(last int64) ([]found, error) {
 	page := make([]found, 0, pageRows)
-	err := t.c.query(`SELECT `+entryColumns+`, held, slot, owner, answers, transfer, counts, payee, others FROM payments WHERE n > ? ORDER BY n LIMIT ?`,
+	err := t.c.query(`SELECT `+entryColumns+`, held, slot, owner, answers, transfer, counts, payee, others, run FROM payments WHERE n > ? ORDER BY n LIMIT ?`,
 		[]driver.Value{last, int64(pageRows)}, func(row []driver.Value) error {
 			page = append(page, found{})
 			f := &page[len(page)-1]
@@ -144,7 +154,7 @@ func (t *tx) findPage(last int64) ([]found, error) {
 			if err := scan([]driver.Value{row[12], row[17], row[18]}, &slot, &f.payee, &f.others); err != nil {
 				f.problem("payment %s: %v", e.ID, err)
 			}
-			f.columns = derived{held: row[11], owner: row[13], answers: row[14], transfer: row[15], counts: row[16], shared: row[6]}
+			f.columns = derived{held: row[11], owner: row[13], answers: row[14], transfer: row[15], counts: row[16], shared: row[6], run: row[19]}
 			if slot != nil {
 				f.columns.slot = string(slot)
 			}

@@ -57,3 +57,24 @@ CREATE TABLE pins (
   by          TEXT    NOT NULL,
   reason      TEXT    NOT NULL
 ) STRICT;
+
+-- budgets are money set aside for pieces of work.
+CREATE TABLE budgets (
+  n           INTEGER PRIMARY KEY,        -- in the order in which they were made
+  id          TEXT    NOT NULL UNIQUE,
+  parent      TEXT    NOT NULL,           -- '' for an outermost one
+  agent       TEXT    NOT NULL,
+  ended       INTEGER,                    -- NULL while it is open
+  body        BLOB    NOT NULL            -- the rest, with a sum over all of it
+) STRICT;
+
+CREATE INDEX budgets_open ON budgets (parent, agent) WHERE ended IS NULL;
+
+-- works finds authorized payments by their run and by each of their budgets.
+CREATE TABLE works (
+  work        TEXT    NOT NULL,           -- the id of a run or of a budget
+  n           INTEGER NOT NULL REFERENCES payments,
+  PRIMARY KEY (work, n)
+) STRICT, WITHOUT ROWID;
+
+ALTER TABLE payments ADD COLUMN run TEXT;  -- of an authorized payment, where a cap or a budget counts by it
