@@ -171,8 +171,8 @@ func (b *Budget) free(spent, given payment.USD) payment.USD {
 	return b.Limit - min(used, b.Limit)
 }
 
-// budgetLimits are the limits of a payment under path: of each budget the whole,
-// and of the innermost what it has not given to others.
+// budgetLimits are the limits of a payment under path, the innermost first: of
+// that what it has not given to others, and of each other the whole.
 func (c *counting) budgetLimits(path []*Budget, env Env) ([]policy.Limit, error) {
 	limits := make([]policy.Limit, len(path))
 	for i, b := range path {
@@ -183,7 +183,7 @@ func (c *counting) budgetLimits(path []*Budget, env Env) ([]policy.Limit, error)
 				return nil, err
 			}
 		}
-		limits[i] = b.limit(given)
+		limits[len(path)-1-i] = b.limit(given)
 	}
 	return limits, nil
 }
