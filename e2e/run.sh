@@ -17,6 +17,10 @@ command -v go >/dev/null || fail "go is not on the PATH"
 command -v node >/dev/null || fail "node is not on the PATH: the sellers need Node.js 20 or newer"
 command -v npm >/dev/null || fail "npm is not on the PATH: it installs the sellers and the chain"
 command -v strace >/dev/null || fail "strace is not on the PATH: the power-loss test records with it (Linux; Debian: apt-get install strace)"
+if [ -z "${CHROMIUM:-}" ]; then
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+		fail "chromium is not on the PATH: the tests of the page drive it (Debian: apt-get install chromium; or set CHROMIUM)"
+fi
 major=$(node -p 'process.versions.node.split(".")[0]')
 [ "$major" -ge 20 ] || fail "Node.js $major is too old: the sellers need 20 or newer"
 
