@@ -119,7 +119,7 @@ func (d *differ) judged(a, b *table) {
 	d.caps("approve_above_total", a.totals, b.totals)
 	d.allow(a, b)
 	d.list("deny", slices.Concat(a.deny...), slices.Concat(b.deny...), Tighter)
-	d.optional("hours", a.hours.String(), b.hours.String(), a.hours.set, b.hours.set, Mixed)
+	d.hours(&a.hours, &b.hours)
 	d.say("new_payee", a.payee.text, b.payee.text, opposite(lower(strictness[a.payee.text], strictness[b.payee.text])))
 	if a.jumpSet != b.jumpSet || a.jump.times != b.jump.times {
 		d.optional("price_jump", a.jump.text, b.jump.text, a.jumpSet, b.jumpSet, lower(a.jump.times, b.jump.times))
@@ -138,6 +138,21 @@ func (d *differ) judged(a, b *table) {
 		d.say("mode", mode(a), mode(b), e)
 	}
 	d.say("rules", count(len(a.rules)), count(len(b.rules)), Mixed)
+}
+
+func (d *differ) hours(a, b *hours) {
+	less, more := b.within(a), a.within(b)
+	switch {
+	case a.set != b.set:
+		d.optional("hours", a.String(), b.String(), a.set, b.set, Mixed)
+	case less && more:
+	case less:
+		d.say("hours", a.String(), b.String(), Tighter)
+	case more:
+		d.say("hours", a.String(), b.String(), Looser)
+	default:
+		d.say("hours", a.String(), b.String(), Mixed)
+	}
 }
 
 // strictness is that of new_payee.

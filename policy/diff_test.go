@@ -112,6 +112,8 @@ func TestDiffHabits(t *testing.T) {
 		{`price_jump = "3x"`, `price_jump = "1.5x"`, policy.Difference{Key: "price_jump", Was: "3x", Is: "1.5x", Effect: policy.Tighter}},
 		{`new_payee = "deny"`, `new_payee = "approve"`, policy.Difference{Key: "new_payee", Was: "deny", Is: "approve", Effect: policy.Looser}},
 		{`hours = "Mon 08:00-20:00"`, `hours = "Mon 09:00-21:00"`, policy.Difference{Key: "hours", Was: "Mon 08:00-20:00", Is: "Mon 09:00-21:00", Effect: policy.Mixed}},
+		{`hours = "Mon-Fri 08:00-20:00"`, `hours = "Tue 09:00-12:00,13:00-20:00"`, policy.Difference{Key: "hours", Was: "Mon-Fri 08:00-20:00", Is: "Tue 09:00-12:00,13:00-20:00", Effect: policy.Tighter}},
+		{`hours = "Mon 08:00-20:00 Europe/Berlin"`, `hours = "Mon 09:00-10:00 Europe/Paris"`, policy.Difference{Key: "hours", Was: "Mon 08:00-20:00 Europe/Berlin", Is: "Mon 09:00-10:00 Europe/Paris", Effect: policy.Mixed}},
 		{`approvers = ["ana", "ben"]`, "approvers = [\"ana\", \"ben\"]\nquorum = 2", policy.Difference{Key: "quorum", Was: "1", Is: "2", Effect: policy.Tighter}},
 		{`approvers = ["ana"]`, `approvers = ["Ana", "ben"]`, policy.Difference{Key: "approvers", Is: "ben", Effect: policy.Looser}},
 		{`approve_above_total = "$5 / 24h"`, `approve_above_total = "$6 / 24h"`, policy.Difference{Key: "approve_above_total", Was: "$5 / 24h", Is: "$6 / 24h", Effect: policy.Looser}},

@@ -255,6 +255,32 @@ func (w *week) next(second int) int {
 	return w.open[0].from + weekSeconds - second
 }
 
+// within reports whether o is open whenever h is, as far as one zone alone can
+// tell: the clocks of two are not compared.
+func (h *hours) within(o *hours) bool {
+	all := o.byZone()
+	for zone, w := range h.byZone() {
+		for _, s := range w.open {
+			if !slices.ContainsFunc(all[zone].open, func(t span) bool { return t.from <= s.from && s.to <= t.to }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// byZone is one week for all texts of a zone.
+func (h *hours) byZone() map[string]week {
+	out := map[string]week{}
+	for _, w := range h.weeks {
+		one := out[w.loc.String()]
+		one.open = append(slices.Clone(one.open), w.open...)
+		one.merge()
+		out[w.loc.String()] = one
+	}
+	return out
+}
+
 // open reports whether any text is open at now.
 func (h *hours) open(now time.Time) bool {
 	for i := range h.weeks {

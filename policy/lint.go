@@ -68,6 +68,7 @@ func Lint(p *Policy) []Finding {
 		t := p.tables[name]
 		l.lists(t)
 		l.limits(t)
+		l.habits(t)
 	}
 	slices.SortStableFunc(l.found, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
 	return l.found
@@ -278,8 +279,11 @@ func (l *linter) worst(t *table, all []Limit) {
 	if t.shared {
 		who = "all agents without a table together"
 	}
-	worst, by, ok := perDay(all, t.max.max)
-	text := who + " can spend without end, " + t.max.text + " at a time"
+	max, text := t.max.max, who+" can spend without end, "+t.max.text+" at a time"
+	if t.shadow {
+		all, max, text = l.p.caps, payment.MaxUSD, who+" can spend without end, any amount at a time"
+	}
+	worst, by, ok := perDay(all, max)
 	if ok {
 		text = fmt.Sprintf("%s can spend at most %v in a day, by %s", who, worst, quoteCap(by))
 	}

@@ -59,7 +59,13 @@ line 7: warning: [policy.default] deny "host:x.example" adds nothing: "host:*.ex
 		"a month over days":    {strings.Replace(ok, `"$20 / 24h"`, `"$20 / 24h", "$30 / day", "$30 / month"`, 1), `line 6: warning: [policy.default] cap "$30 / day" is never reached: "$30 / month" counts no less and is reached first (never_binds)`},
 		"a long day":           {strings.Replace(ok, `"$20 / 24h"`, `"$20 / 24h", "$20 / day"`, 1), ""},
 		"no guard":             {ok + "duplicate_window = \"0s\"", `line 7: warning: [policy.default] duplicate_window is 0: an equal call pays again at once (no_duplicate_guard)`},
-		"frozen":               {ok + "frozen = true", `line 7: note: [policy.default] is frozen: every payment is denied (frozen)`},
+		"shadow": {ok + "mode = \"shadow\"", `W note: [policy.default] all agents without a table together can spend at most $50.00 in a day, by "$50 / 24h" (worst_case)` + "\n" +
+			`line 7: warning: [policy.default] mode = "shadow": nothing of this table is enforced, no cap and no approval; only [org] bounds what is spent, at $50.00 in a day, by "$50 / 24h" (in_shadow)`},
+		"chat and approvers": {ok + "approve_above = \"$1\"\nchat_approval = true\napprovers = [\"ana\"]", `line 8: warning: [policy.default] chat_approval has no effect: approvers are named, and only they rule (chat_ignored)`},
+		"nobody asked":       {ok + "approvers = [\"ana\"]", `line 7: warning: [policy.default] approvers are named, and nothing of this table asks: see approve_above (nobody_asked)`},
+		"somebody asked":     {ok + "approvers = [\"ana\"]\nprice_jump = \"3x\"", ""},
+		"a total too high":   {ok + "approve_above_total = [\"$19 / 24h\", \"$20 / 1h per host\", \"$60 / day\"]", `line 7: warning: [policy.default] approve_above_total "$20 / 1h per host" never asks: the cap "$20 / 24h" denies such a payment first (never_asks)`},
+		"frozen":             {ok + "frozen = true", `line 7: note: [policy.default] is frozen: every payment is denied (frozen)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,6 +129,19 @@ line 8: note: [policy.A] is frozen: every payment is denied (frozen)
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	loud := ""
+	for _, f := range policy.Lint(parse(t, "[policy.a]\nmode = \"shadow\"\ncaps = [\"$1 / 24h\"]\nallow = [\"*\"]\n")) {
+		loud += f.String() + "\n"
+	}
+	for _, want := range []string{
+		`line 2: warning: [policy.a] mode = "shadow": nothing of this table is enforced, no cap and no approval; and [org] has no cap in dollars: NOTHING bounds what is spent (in_shadow)`,
+		`note: [policy.a] agent a can spend without end, any amount at a time (worst_case)`,
+		`line 4: warning: [policy.a] allow "*" lets it pay every seller there is: agent a can spend without end, any amount at a time (allow_all)`,
+	} {
+		if !strings.Contains(loud, want+"\n") {
+			t.Errorf("lint of a shadow says\n%s\nand not\n%s", loud, want)
+		}
 	}
 	for _, p := range []*policy.Policy{nil, {}, parse(t, "")} {
 		if f := policy.Lint(p); len(f) != 1 || f[0].Code != "no_table" || f[0].Level != policy.Fault {
