@@ -45,8 +45,9 @@ func (p *Page) approvalsPage(w http.ResponseWriter, r *http.Request, s *session)
 	from, _ := strconv.Atoi(r.URL.Query().Get("from"))
 	from = max(0, min(from, len(l.pending)-1))
 	v.From = from + 1
+	h := p.records()
 	for _, ap := range l.pending[from:min(from+askedOnPage, len(l.pending))] {
-		a, err := p.asked(r.Context(), s, ap)
+		a, err := p.asked(r.Context(), s, h, ap)
 		if err != nil {
 			p.broken(w, r, s, err)
 			return
@@ -113,7 +114,7 @@ func (p *Page) approvalPage(w http.ResponseWriter, r *http.Request, s *session) 
 		p.broken(w, r, s, err)
 		return
 	}
-	a, err := p.asked(r.Context(), s, ap)
+	a, err := p.asked(r.Context(), s, p.records(), ap)
 	if err != nil {
 		p.broken(w, r, s, err)
 		return

@@ -103,7 +103,7 @@ type asked struct {
 }
 
 // asked reads an approval, with what a person needs to rule on it.
-func (p *Page) asked(ctx context.Context, s *session, ap ledger.Approval) (asked, error) {
+func (p *Page) asked(ctx context.Context, s *session, h *records, ap ledger.Approval) (asked, error) {
 	e, err := p.cfg.Store.Entry(ctx, ap.Payment)
 	if err != nil {
 		return asked{}, err
@@ -143,7 +143,7 @@ func (p *Page) asked(ctx context.Context, s *session, ap ledger.Approval) (asked
 		}
 		return v, nil
 	}
-	if v.Past, err = p.pastOf(ctx, ap, e.Host); err != nil {
+	if v.Past, err = p.pastOf(ctx, h, ap, e.Host); err != nil {
 		return v, err
 	}
 	if err := p.judge(ctx, ap, e, &v); err != nil {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,12 +40,18 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.cross.Check(r) != nil:
 		p.cfg.Logger.Warn("dashboard: a request of another site was refused", "path", r.URL.Path)
 		refuse(w, http.StatusForbidden, "That came from another site, and was refused.")
-	case r.Method == http.MethodPost && r.Header.Get("Content-Type") != "application/x-www-form-urlencoded":
+	case r.Method == http.MethodPost && !isForm(r.Header.Get("Content-Type")):
 		refuse(w, http.StatusUnsupportedMediaType, "Only the page's own forms are taken.")
 	default:
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		p.mux.ServeHTTP(w, r)
 	}
+}
+
+// isForm reports whether a body is what the page's own forms send.
+func isForm(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
 // plainPath reports whether a path is made of the letters that the page's own

@@ -23,13 +23,47 @@ type pastLine struct {
 
 // maxPast is how many payments are looked at for each: more than that is "more
 // than".
-const maxPast = 20
+const maxPast = 10
+
+// records looks up what was paid, once for each payee and host of a page.
+type records struct {
+	h      ledger.Historian // nil where the store has no such power
+	payees map[payment.Address][]ledger.Entry
+	hosts  map[[2]string][]ledger.Entry
+}
+
+func (p *Page) records() *records {
+	h, _ := p.cfg.Store.(ledger.Historian)
+	return &records{h, map[payment.Address][]ledger.Entry{}, map[[2]string][]ledger.Entry{}}
+}
+
+func (r *records) payee(ctx context.Context, to payment.Address) ([]ledger.Entry, error) {
+	if found, ok := r.payees[to]; ok {
+		return found, nil
+	}
+	found, err := r.h.PaidPayee(ctx, to, maxPast)
+	if err == nil {
+		r.payees[to] = found
+	}
+	return found, err
+}
+
+func (r *records) host(ctx context.Context, agent, host string) ([]ledger.Entry, error) {
+	k := [2]string{agent, host}
+	if found, ok := r.hosts[k]; ok {
+		return found, nil
+	}
+	found, err := r.h.PaidHost(ctx, agent, host, maxPast)
+	if err == nil {
+		r.hosts[k] = found
+	}
+	return found, err
+}
 
 // pastOf looks up who was paid before.
-func (p *Page) pastOf(ctx context.Context, ap ledger.Approval, host string) (past, error) {
+func (p *Page) pastOf(ctx context.Context, h *records, ap ledger.Approval, host string) (past, error) {
 	var out past
-	h, ok := p.cfg.Store.(ledger.Historian)
-	if !ok {
+	if h.h == nil {
 		return out, nil
 	}
 	say := func(isNew bool, format string, args ...any) {
@@ -42,7 +76,7 @@ func (p *Page) pastOf(ctx context.Context, ap ledger.Approval, host string) (pas
 			continue
 		}
 		seen[r.Address] = true
-		paid, err := h.PaidPayee(ctx, r.Address, maxPast)
+		paid, err := h.payee(ctx, r.Address)
 		if err != nil {
 			return out, err
 		}
@@ -56,7 +90,7 @@ func (p *Page) pastOf(ctx context.Context, ap ledger.Approval, host string) (pas
 	if host == "" {
 		return out, nil
 	}
-	paid, err := h.PaidHost(ctx, ap.Agent, host, maxPast)
+	paid, err := h.host(ctx, ap.Agent, host)
 	if err != nil {
 		return out, err
 	}
@@ -69,10 +103,10 @@ func (p *Page) pastOf(ctx context.Context, ap ledger.Approval, host string) (pas
 		if other, _, _ := strings.Cut(e.Terms.Target, "?"); e.Terms.Method != ap.Terms.Method || other != path {
 			continue
 		}
-		say(false, "The same address (%s %s) cost %s %s: %s.", clean(e.Terms.Method, 20), clean(path, 200), e.Terms.Cost(), p.moment(e.CreatedAt).Away, difference(ap.Terms.Cost(), e.Terms.Cost()))
+		say(false, "The same request (%s %s) cost %s %s: %s.", clean(e.Terms.Method, 20), clean(path, 200), e.Terms.Cost(), p.moment(e.CreatedAt).Away, difference(ap.Terms.Cost(), e.Terms.Cost()))
 		return out, nil
 	}
-	say(false, "Agent %s paid at %s %s, last %s %s; for this address never.", clean(ap.Agent, 100), host, timesOf(len(paid)), paid[0].Terms.Cost(), p.moment(paid[0].CreatedAt).Away)
+	say(false, "Agent %s paid at %s %s, last %s %s; never for this request.", clean(ap.Agent, 100), host, timesOf(len(paid)), paid[0].Terms.Cost(), p.moment(paid[0].CreatedAt).Away)
 	return out, nil
 }
 
