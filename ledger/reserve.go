@@ -64,6 +64,9 @@ func ReserveTx(tx Tx, r *Request, env Env) (*Entry, []policy.Use, error) {
 	}
 	if earlier != nil {
 		s.verdict.Cost = max(s.verdict.Cost, earlier.Cost)
+		if s.override, err = overridden(tx, earlier); err != nil {
+			return nil, nil, err
+		}
 	}
 	uses, err := s.limits()
 	if err != nil {
@@ -87,6 +90,9 @@ type reserving struct {
 
 	verdict policy.Verdict
 	frozen  bool
+
+	override bool // an approver let what is carried out go over its caps
+
 	slot    payment.Slot // that an authorization gets
 	lane    *Lane        // that slot is in, where it is of a pool
 	retired []Lane       // of that pool
@@ -211,7 +217,12 @@ func (s *reserving) limits() ([]policy.Use, error) {
 	if !all || s.r.Uses {
 		uses = append(uses, c.uses...)
 	}
-	if !all {
+	switch {
+	case s.override:
+		s.yield()
+		s.verdict = s.verdict.Apply(slices.DeleteFunc(slices.Clone(uses), func(u policy.Use) bool { return yields(&u.Limit) }))
+		s.over(uses)
+	case !all:
 		s.verdict = s.verdict.Apply(uses)
 	}
 	room, err := c.gather(s.facts, s.verdict.Cost)

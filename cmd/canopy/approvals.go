@@ -18,7 +18,7 @@ func (a *app) approvalsCommand() *cobra.Command {
 		`A payment that the policy leaves to people waits as an approval. It holds no
 money. An approved one is carried out when the agent makes the same call again.`,
 		a.approvalsListCommand(), a.approvalsShowCommand(),
-		a.ruleCommand(true), a.ruleCommand(false), a.approvalsWaitCommand(), a.approvalsWatchCommand(), a.approvalsDeliverCommand(),
+		a.ruleCommand(true), a.ruleCommand(false), a.approvalsWaitCommand(), a.approvalsOverrideCommand(), a.approvalsWatchCommand(), a.approvalsDeliverCommand(),
 	)
 }
 
@@ -51,7 +51,7 @@ func (a *app) printTerms(ctx context.Context, s ledger.Store, ap ledger.Approval
 		"agent", ap.Agent, "for", what(t), "body", digest, "cost", ap.Cost.String(), "amount", amount(t),
 		"fee bound", feeBound(t), "pays to", payees(t), "chain", t.Asset.Chain.Name(), "token", t.Asset.Address.String(),
 		"by", joined(t.Rail, t.Scheme), "asked because", ap.Reason, "agent says", ap.Purpose,
-		"asked", moment(ap.CreatedAt), "until", moment(ap.ExpiresAt), "may rule", mayRule(ap), "votes", votes(ap),
+		"asked", moment(ap.CreatedAt), "until", moment(ap.ExpiresAt), "may rule", mayRule(ap), "override", overridden(ap), "votes", votes(ap),
 		"decided", moment(ap.DecidedAt), "decided by", joined(ap.By, ap.Via), "comment", ap.Comment,
 		"carried out", moment(ap.UsedAt), "terms", ap.TermsHash.String(),
 	)
@@ -71,6 +71,14 @@ func mayRule(ap ledger.Approval) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %s", ap.Quorum, strings.Join(ap.Approvers, ", "))
+}
+
+// overridden says that a payment was let go over a cap.
+func overridden(ap ledger.Approval) string {
+	if !ap.Override {
+		return ""
+	}
+	return "let go over the cap, once"
 }
 
 // votes are the answers of which several are needed, one a line.

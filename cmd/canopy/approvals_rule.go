@@ -127,6 +127,12 @@ func (a *app) notRuled(err error, ap ledger.Approval) error {
 		code = "credential"
 	case errors.Is(err, ledger.ErrNotNamed):
 		code = "not_named"
+	case errors.Is(err, ledger.ErrNoApprovers):
+		code = "no_approvers"
+	case errors.Is(err, ledger.ErrNotOverridable):
+		code = "not_overridable"
+	case errors.Is(err, ledger.ErrFrozen):
+		code = "frozen"
 	case errors.Is(err, ledger.ErrClockSkew):
 		code = "clock_skew"
 	}

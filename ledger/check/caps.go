@@ -35,6 +35,7 @@ type counted struct {
 	kept   payment.USD // what counts of it once the hold has ended
 	mine   bool        // decided by the policy that is checked
 	ruled  bool        // a person approved it
+	over   bool        // and let it go over the caps of its table
 	limits []policy.Limit
 
 	open     bool      // its hold has not ended
@@ -78,8 +79,8 @@ func newCaps(c *checking, p *policy.Policy) *caps {
 
 // payment takes an authorized payment; they come in the order in which they
 // were made, and are counted in that in which they were authorized.
-func (k *caps) payment(e *ledger.Entry, events []ledger.Event) {
-	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, kept: e.Spent, mine: e.Policy == k.policy.Hash(), ruled: e.ApprovalID != ""}
+func (k *caps) payment(e *ledger.Entry, events []ledger.Event, over bool) {
+	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, kept: e.Spent, mine: e.Policy == k.policy.Hash(), ruled: e.ApprovalID != "", over: over}
 	if p.mine {
 		pay := payment.Payment{Agent: e.Agent, Terms: e.Terms, Host: e.Host}
 		p.limits = k.policy.Evaluate(pay, e.AuthorizedAt, policy.History{}).Limits
@@ -180,7 +181,7 @@ func (k *caps) count(p *counted) {
 	}
 	for _, l := range p.limits {
 		n := k.sums[ledger.NewCounterKey(l.Scope, l.Window)]
-		if n == nil || l.Shadow || l.Asks && p.ruled {
+		if n == nil || l.Shadow || l.Asks && p.ruled || p.over && yields(l.Scope.Kind) {
 			continue
 		}
 		n.age(p.at)
@@ -188,6 +189,12 @@ func (k *caps) count(p *counted) {
 			k.c.add(string(p.id) + ": I1: with it " + n.usd.String() + " counted in " + l.Scope.Key() + ", over " + l.String())
 		}
 	}
+}
+
+// yields reports whether an approver may let one payment go over a cap of this
+// kind.
+func yields(k policy.ScopeKind) bool {
+	return k != policy.ScopeOrg && k != policy.ScopeBudget
 }
 
 // until takes note of when p stops to count in w, and of when less of it does.

@@ -203,14 +203,17 @@ func (c *checking) payment(ctx context.Context, e *ledger.Entry, events []ledger
 	}
 	c.evidence.payment(c, e)
 	c.gas.payment(c, e)
+	over, err := false, error(nil)
+	if e.ApprovalID != "" {
+		c.approvals.add(n, string(e.ApprovalID), "")
+		if over, err = c.approval(ctx, e); err != nil {
+			return err
+		}
+	}
 	if c.caps != nil {
-		c.caps.payment(e, events)
+		c.caps.payment(e, events, over)
 	}
-	if e.ApprovalID == "" {
-		return nil
-	}
-	c.approvals.add(n, string(e.ApprovalID), "")
-	return c.approval(ctx, e)
+	return nil
 }
 
 // terms is I6.
@@ -285,11 +288,11 @@ func again(e *ledger.Entry) bool {
 	return e.Slot.Kind == payment.SlotLane && e.State == ledger.ExpiredUnused
 }
 
-// approval is I7.
-func (c *checking) approval(ctx context.Context, e *ledger.Entry) error {
+// approval is I7, and whether an approver let e go over a cap.
+func (c *checking) approval(ctx context.Context, e *ledger.Entry) (over bool, err error) {
 	a, err := c.store.Approvals().Approval(ctx, e.ApprovalID, e.AuthorizedAt)
 	if err != nil {
-		return err
+		return false, err
 	}
 	switch {
 	case a.Status != ledger.ApprovalGranted || a.UsedAt.IsZero():
@@ -302,8 +305,23 @@ func (c *checking) approval(ctx context.Context, e *ledger.Entry) error {
 		c.found(e, "I7: its approval was used after it expired")
 	case a.By == "" || a.By == a.Agent || a.By == payment.AgentID(a.Agent):
 		c.found(e, "I7: its approval is the requester's own")
+	case people(&a) < a.Quorum:
+		c.found(e, "I7: %d people of those who may said yes, and it takes %d", people(&a), a.Quorum)
+	case a.Override && len(a.Approvers) == 0:
+		c.found(e, "I7: nobody was named who could let it go over a cap")
 	}
-	return nil
+	return a.Override && len(a.Approvers) > 0, nil
+}
+
+// people is how many distinct people who may said yes to a.
+func people(a *ledger.Approval) int {
+	seen := map[string]bool{}
+	for _, v := range a.Votes {
+		if v.Approve && (len(a.Approvers) == 0 || a.Names(v.By)) {
+			seen[ledger.FoldApprover(v.By)] = true
+		}
+	}
+	return len(seen)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -83,3 +83,21 @@ func later(t, other time.Time) time.Time {
 	}
 	return t
 }
+
+var _ ledger.Overrider = (*Store)(nil)
+
+// Override implements ledger.Overrider.
+func (s *Store) Override(ctx context.Context, o ledger.Override) (ledger.Approval, error) {
+	var a *ledger.Approval
+	committed, err := s.do(ctx, &job{kind: reserve, step: func(t *tx) (err error) {
+		if err := s.usable(t); err != nil {
+			return err
+		}
+		a, err = ledger.OverrideTx(t, o, s.env())
+		return err
+	}})
+	if !committed || err != nil || a == nil {
+		return ledger.Approval{}, err
+	}
+	return ledger.ApprovalAt(a, a.CreatedAt), nil
+}
