@@ -88,6 +88,7 @@ type asked struct {
 	Created, Expires, Decided  moment
 	By, Via, Comment           string
 	Used                       bool
+	Override                   bool // a cap was overridden for it
 
 	Pending   bool
 	Intact    bool   // the terms are those that were judged
@@ -112,7 +113,7 @@ func (p *Page) asked(ctx context.Context, s *session, h *records, ap ledger.Appr
 	v := asked{
 		termsView: termsOf(ap.Terms), ID: string(ap.ID), Payment: string(ap.Payment), Agent: clean(ap.Agent, 100), Status: ap.Status.String(),
 		Purpose: clean(ap.Purpose, 500), Created: p.moment(ap.CreatedAt), Expires: p.moment(ap.ExpiresAt), Decided: p.moment(ap.DecidedAt),
-		By: clean(ap.By, 100), Via: clean(ap.Via, 40), Comment: clean(ap.Comment, 500), Used: !ap.UsedAt.IsZero(),
+		By: clean(ap.By, 100), Via: clean(ap.Via, 40), Comment: clean(ap.Comment, 500), Used: !ap.UsedAt.IsZero(), Override: ap.Override,
 		Pending: ap.Status == ledger.ApprovalPending, Stored: ap.TermsHash.String(),
 		Intact: hash == ap.TermsHash && hash == e.TermsHash && ap.Agent == e.Agent && ap.Cost == ap.Terms.Cost(),
 		Quorum: max(1, ap.Quorum), Yes: ap.Yes(),

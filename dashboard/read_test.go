@@ -258,3 +258,40 @@ func TestLedgerFails(t *testing.T) {
 		}
 	}
 }
+
+// Budgets are shown as the tree that they are, with what is spent and what is
+// given to parts.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	b := w.in(w.hire("ana"))
+	if body := b.want("/spending"); strings.Contains(body, "Budgets") {
+		t.Errorf("there are budgets before there are any")
+	}
+	power := w.store.(ledger.Budgeter)
+	of := func(agent, name string, parent payment.BudgetID, limit payment.USD) payment.BudgetID {
+		t.Helper()
+		n, err := power.MakeBudget(t.Context(), ledger.NewBudget{
+			ID: payment.NewBudgetID(w.clock.Now()), Agent: agent, Parent: parent, Name: name, Limit: limit, Now: w.clock.Now(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.ID
+	}
+	trip := of("trader", "the <b>trip</b>", "", 20*payment.Dollar)
+	of("trader", "hotels", trip, 12*payment.Dollar)
+	maps := of("trader", "maps", trip, 3*payment.Dollar)
+	if _, err := power.EndBudget(t.Context(), maps, "the work is done", w.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	of("scout", "another's", "", payment.Dollar)
+	body := b.want("/spending", "the &lt;b&gt;trip&lt;/b&gt;", "$20.00", "given to parts $12.00", "left $8.00", "hotels", "left $12.00", "the work is done", "another&#39;s")
+	whole, part := strings.Index(body, "the &lt;b&gt;trip"), strings.Index(body, "hotels")
+	if part < whole || strings.Count(body[whole:part], `<ul class="tree">`) != 1 {
+		t.Errorf("the part does not stand in the whole")
+	}
+	if body := b.want("/spending?agent=trader", "hotels"); strings.Contains(body, "another&#39;s") {
+		t.Errorf("one agent's page tells another's budget")
+	}
+}

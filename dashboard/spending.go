@@ -29,7 +29,10 @@ type spendingView struct {
 	Whom   barChart
 	Caps   []agentCaps
 	Total  string
-	None   bool // the store cannot tell
+
+	Budgets []*budgetView
+	More    int  // budgets that are not shown
+	None    bool // the store cannot tell
 }
 
 // agentCaps are the caps of one agent, with what counts against them.
@@ -46,6 +49,10 @@ func (p *Page) spendingPage(w http.ResponseWriter, r *http.Request, s *session) 
 	}
 	var err error
 	if v.Caps, err = p.capsOf(r, v.Agent); err != nil {
+		p.broken(w, r, s, err)
+		return
+	}
+	if v.Budgets, v.More, err = p.budgets(r.Context(), v.Agent); err != nil {
 		p.broken(w, r, s, err)
 		return
 	}
