@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -37,6 +38,10 @@ func (c *Client) Close() error {
 	c.transport.CloseIdleConnections()
 	return c.Store.Close()
 }
+
+// BudgetEnv is the environment variable that binds a client to a budget, with
+// the token that canopy budget grant told.
+const BudgetEnv = "CANOPY_BUDGET"
 
 // Open returns a client that pays for agent, "default" where agent is empty: it
 // reads the key, opens the ledger, and dials what [network] allows. It contacts
@@ -221,7 +226,7 @@ func (f *File) client(key payment.Signer, account payment.Address, agent string)
 		foreign = canopy.WarnOnForeignUse
 	}
 	c, err := canopy.New(canopy.Config{
-		Agent: agent, Treasury: canopy.Treasury{Signer: key, Chains: chains, Gas: f.gas()}, Policy: f.Policy, Store: store, ForeignUse: foreign,
+		Agent: agent, BudgetToken: canopy.BudgetToken(os.Getenv(BudgetEnv)), Treasury: canopy.Treasury{Signer: key, Chains: chains, Gas: f.gas()}, Policy: f.Policy, Store: store, ForeignUse: foreign,
 		Rails: rails, Lanes: f.MPP.Lanes, Transport: transport, Now: f.Now, Logger: f.Logger, Channels: channels,
 	})
 	if err != nil {

@@ -10,12 +10,14 @@ import (
 )
 
 func (a *app) budgetCommand() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "budget",
-		Short: "Show what the caps leave the agent now",
-		Long: `Budget tells what counts against each cap and what is left, and whether anything
-can be paid at all: not while frozen, without a key, or with a ledger or a clock
-that an operator has to look at.`,
+		Short: "Show what the caps and the budgets leave the agent now",
+		Long: `Budget tells what counts against each cap and what is left, the money that is set
+aside for pieces of work, and whether anything can be paid at all: not while
+frozen, without a key, or with a ledger or a clock that an operator has to look
+at. A budget is set aside by a program (WithBudget) or granted to another process
+(canopy budget grant), and is taken from the one that it stands under.`,
 		Example: `  canopy budget
   canopy budget --agent trader --json`,
 		Args: cobra.NoArgs,
@@ -41,6 +43,9 @@ that an operator has to look at.`,
 				return a.printJSON(shape.BudgetOf(b, cannot))
 			}
 			defer a.cannotPay(cannot)
+			if len(b.Budgets) > 0 {
+				defer a.budgetTree(b.Budgets)
+			}
 			if len(b.Caps) == 0 {
 				a.printf("The policy of %s has no cap.\n", a.agentName())
 				return nil
@@ -66,6 +71,8 @@ that an operator has to look at.`,
 			return nil
 		},
 	}
+	c.AddCommand(a.budgetGrantCommand(), a.budgetEndCommand())
+	return c
 }
 
 // cannotPay tells why nothing can be paid now, where that is so.

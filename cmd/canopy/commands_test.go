@@ -58,7 +58,7 @@ func TestBudgetAndPing(t *testing.T) {
 	w := newWorld(t, testPolicy, route("GET /dollar", payment.Dollar))
 	w.want(0, "fetch", w.url+"/dollar")
 	r := w.want(0, "budget", "--json")
-	wantKeys(t, r, "capUsd spentUsd remainingUsd periodHours periodResetsAt heldUsd caps canPay")
+	wantKeys(t, r, "capUsd spentUsd remainingUsd periodHours periodResetsAt heldUsd caps budgets canPay")
 	v := r.object(t)
 	if v["capUsd"] != json.Number("3.00") || v["spentUsd"] != json.Number("1.00") || v["remainingUsd"] != json.Number("2.00") || v["periodHours"] != json.Number("24") {
 		t.Errorf("got %s", r.out)

@@ -19,7 +19,8 @@ type Budget struct {
 	PeriodHours    *Hours       `json:"periodHours"` // null for calendar windows and ever
 	PeriodResetsAt *Time        `json:"periodResetsAt"`
 	HeldUSD        payment.USD  `json:"heldUsd"`
-	Caps           []Cap        `json:"caps"` // all of them
+	Caps           []Cap        `json:"caps"`    // all of them
+	Budgets        []Allowance  `json:"budgets"` // of the work, or all open ones of the agent
 	Able
 }
 
@@ -50,7 +51,7 @@ func (h Hours) MarshalJSON() ([]byte, error) {
 
 // BudgetOf is the shape of b; cannot is what canopy.Client.CannotPay returns.
 func BudgetOf(b canopy.Budget, cannot []policy.Reason) Budget {
-	out := Budget{SpentUSD: b.Spent, HeldUSD: b.Held, Caps: make([]Cap, 0, len(b.Caps)), Able: AbleOf(cannot)}
+	out := Budget{SpentUSD: b.Spent, HeldUSD: b.Held, Caps: make([]Cap, 0, len(b.Caps)), Budgets: AllowancesOf(b.Budgets), Able: AbleOf(cannot)}
 	if b.HasCap {
 		out.CapUSD, out.RemainingUSD = &b.Cap, &b.Remaining
 		out.PeriodHours, out.PeriodResetsAt = hours(b.Window), after(b.ResetsAt)

@@ -13,7 +13,7 @@ func TestPolicyCodes(t *testing.T) {
 	t.Parallel()
 	others := map[string]bool{
 		"frozen": true, "invalid_terms": true, "zero_amount": true, "amount_overflow": true, // decide by whatever policy
-		"budget_exceeded": true, // is the work's own, whatever the policy
+		"budget_exceeded":    true,                                             // is the work's own, whatever the policy
 		"approval_threshold": true, "approval_total": true, "price_jump": true, // ask, and never deny
 	}
 	files, err := filepath.Glob("../../policy/*.go")
