@@ -119,9 +119,9 @@ func TestPriceJump(t *testing.T) {
 	})
 }
 
-// TestThresholdHugging is attack 62: what stays just below the threshold adds
-// up, and a person is asked.
-func TestThresholdHugging(t *testing.T) {
+// Row 62: what stays just below the threshold adds up, and a person is asked;
+// one by one, and all at once.
+func TestAttack62_ThresholdHugging(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(t, setup{policy: keyed("approve_above = \"$5\"\napprove_above_total = \"$15 / 24h per host\"")})
 		_, url := w.sells(499 * payment.Cent)
@@ -145,6 +145,91 @@ func TestThresholdHugging(t *testing.T) {
 		w.clock.Advance(24*time.Hour + 2*time.Minute)
 		w.bought(w.get(url + "next"))
 	})
+	bubbleSub(t, "at once", func(t *testing.T) {
+		w := newWorld(t, setup{policy: keyed("approve_above = \"$5\"\napprove_above_total = [\"$15 / 24h per host\", \"$15 / day per payee\"]")})
+		_, url := w.sells(499 * payment.Cent)
+		paid := 0
+		for _, g := range w.atOnce(10, func(i int) got { return w.get(url + fmt.Sprint(i)) }) {
+			if g.err == nil {
+				w.bought(g)
+				paid++
+			} else {
+				w.pending(g)
+			}
+		}
+		if paid != 3 {
+			t.Errorf("of 10 payments of $4.99 at once %d were paid, want 3", paid)
+		}
+		w.spent(3 * 499 * payment.Cent)
+	})
+}
+
+// Row 50: no text of a seller, and none of the agent's own, decides about hours,
+// totals, payees and prices.
+func TestAttack50_HabitsReadNoText(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, setup{policy: keyed("new_payee = \"approve\"\nprice_jump = \"2x\"\napprove_above_total = \"$4 / ever per host\"\nmax_pending = 10000\nhours = \"Mon-Sun\"")})
+		s, url := w.sells(payment.Dollar)
+		for range 2 {
+			w.rule(w.pending(w.get(url)).Result.ApprovalID, true)
+			w.bought(w.get(url)) // who asks to be paid elsewhere below is somebody new
+			s.SetPayTo("GET /goods/", canopytest.Address("other"))
+		}
+		s.SetPayTo("GET /goods/", canopytest.Address("seller"))
+		for i, text := range canopytest.HostileTexts() {
+			if i%4 > 0 {
+				continue
+			}
+			long := len(text) > 1<<10
+			s.SetFaults("", canopytest.Plan{canopytest.Always(canopytest.HostileText(text))})
+			purpose := canopy.WithPurpose("buy it")
+			if !long && raw(text) == 0 {
+				purpose = canopy.WithPurpose(text)
+			}
+			codes := func(price payment.USD, to string) string {
+				s.SetPrice("GET /goods/", price)
+				s.SetPayTo("GET /goods/", canopytest.Address(to))
+				check, err := w.client.CheckURL(w.context(), fmt.Sprintf("%s?n=%d&price=%d&to=%s", url, i, price, to), purpose)
+				must(t, err)
+				out := check.Status.String()
+				for _, r := range check.Reasons {
+					out += " " + r.Code
+				}
+				return out
+			}
+			got := codes(payment.Dollar, "seller") + "; " + codes(3*payment.Dollar, "seller") + "; " + codes(payment.Dollar, fmt.Sprint("stranger", i))
+			want := "allowed; pending_approval price_jump approval_total; pending_approval new_payee"
+			if got != want && !strings.Contains(got, "no_usable_offer") {
+				t.Errorf("with %.60q: %s, want %s", text, got, want)
+			}
+		}
+	})
+}
+
+// Row 93: a clock that is set into the hours opens nothing.
+func TestAttack93_ClockSetIntoTheHours(t *testing.T) {
+	for _, step := range []time.Duration{-12 * time.Hour, 12 * time.Hour, -48 * time.Hour, 48 * time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			var s *canopytest.Seller
+			var url string
+			play(t, setup{policy: keyed(`hours = "08:00-20:00"`), begin: ticking}, func(t *testing.T, w *world) {
+				s, url = w.sells(dime)
+				at := w.clock.Now().UTC()
+				w.clock.Advance(time.Date(at.Year(), at.Month(), at.Day()+1, 10, 0, 0, 0, time.UTC).Sub(at))
+				must(t, w.store.(ledger.Acker).Ack(t.Context(), "ana", "the day of the test"))
+				w.bought(w.get(url))
+				if step%(24*time.Hour) != 0 {
+					time.Sleep(12 * time.Hour) // it is night now
+					w.denied(w.get(url+"0"), policy.CodeOutsideHours)
+				}
+				w.clock.Advance(step)
+				if g := w.get(url + "1"); !errors.Is(g.err, canopy.ErrClockSkew) {
+					t.Errorf("got %+v, want ErrClockSkew", g)
+				}
+				w.handed(s, 1)
+			})
+		})
+	}
 }
 
 // TestOutsideHours: denied until the next opening, also where a person said yes

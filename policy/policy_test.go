@@ -118,3 +118,45 @@ func TestScopesMeet(t *testing.T) {
 		t.Error("a scope of no kind covers something")
 	}
 }
+
+// Row 59: a policy is what was read. Whoever changes the document, or the values
+// that it was made of, changes nothing of it, nor its hash.
+func TestAttack59_PolicyIsReadOnce(t *testing.T) {
+	t.Parallel()
+	doc := []byte("[policy.default]\nmax_payment = \"$1\"\ncaps = [\"$2 / 24h\"]\nallow = [\"host:a.example\"]\nhours = \"Mon-Sun\"\napprovers = [\"ana\"]\napprove_above_total = \"$1 / 24h\"\n")
+	p := parse(t, string(doc))
+	read, err := policy.Parse("test", doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, text := read.Hash(), read.String()
+	for i := range doc {
+		doc[i] = '9'
+	}
+	if read.Hash() != hash || read.String() != text || p.Hash() != hash {
+		t.Error("the document was kept, and not what it said")
+	}
+	c := policy.Config{Tables: map[string]policy.Table{"default": {
+		Caps: []string{"$2 / 24h"}, Allow: []string{"host:a.example"}, Hours: []string{"Mon-Sun"}, Approvers: []string{"ana"}, ApproveAboveTotal: []string{"$1 / 24h"},
+	}}}
+	made, err := policy.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, text = made.Hash(), made.String()
+	table := c.Tables["default"]
+	for _, list := range [][]string{table.Caps, table.Allow, table.Hours, table.Approvers, table.ApproveAboveTotal} {
+		list[0] = "*"
+	}
+	given, _ := made.Table("default")
+	for _, list := range [][]string{given.Caps, given.Allow, given.Hours, given.Approvers, given.ApproveAboveTotal} {
+		list[0] = "*"
+	}
+	if again, _ := made.Table("default"); made.Hash() != hash || made.String() != text || again.Approvers[0] != "ana" || again.Hours[0] != "Mon-Sun" {
+		t.Error("the values were kept, and not what they said")
+	}
+	v := made.Evaluate(pay("x", "b.example", usd, addrA), now, policy.History{})
+	if v.Status != payment.Denied || v.Policy != hash {
+		t.Errorf("verdict %+v", v)
+	}
+}
