@@ -218,3 +218,34 @@ func TestAttack56_Swaps(t *testing.T) {
 		w.handed(s, 9)
 	})
 }
+
+// An approver lets a call go over a cap, and the very same call goes on, once.
+func TestOverride(t *testing.T) {
+	const document = "[policy.default]\nmax_payment = \"$10\"\ncaps = [\"$10 / 24h\"]\nallow = [\"*\"]\napprovers = [\"ana\"]\n"
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, setup{policy: document})
+		register, err := approvals.NewRegister(w.store, w.clock.Now)
+		must(t, err)
+		credential, err := register.Add(w.context(), "ana")
+		must(t, err)
+		_, url := w.sells(report)
+		w.bought(w.get(url + "/first"))
+		refused := w.denied(w.get(url, canopy.WithKey("k")), "cap_exceeded")
+		over := func(id canopy.PaymentID) (canopy.Approval, error) {
+			return w.store.(ledger.Overrider).Override(w.context(), ledger.Override{
+				Payment: id, Approvers: []string{"ana"}, By: "ana", Credential: credential.Reveal(), Reason: "it is due", Policy: w.rules.Hash(), Now: w.clock.Now(),
+			})
+		}
+		a, err := over(refused.Result.PaymentID)
+		must(t, err)
+		if status, err := w.client.ApprovalStatus(w.context(), a.ID); err != nil || status.Status != ledger.ApprovalGranted || !status.Override {
+			t.Errorf("%+v, %v", status, err)
+		}
+		w.denied(w.get(url+"/other"), "cap_exceeded")
+		if g := w.bought(w.get(url, canopy.WithKey("k"))); g.paid.PaymentID != a.Payment || g.paid.ApprovalID != a.ID {
+			t.Errorf("carried out as %+v, want %s", g.paid, a.Payment)
+		}
+		w.spent(2 * report)
+		w.denied(w.get(url), "cap_exceeded")
+	})
+}

@@ -297,6 +297,66 @@ func TestApprovalsWatch(t *testing.T) {
 	}
 }
 
+// Approvers who rule at the same moment, each in a process of their own: one
+// outcome, and it is the record's.
+func TestApproversAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, namedPolicy, route("GET /dear", 150*payment.Cent))
+	bin := program(t)
+	files := map[string]string{"ana": w.person("ana"), "ben": w.person("ben"), "cyd": w.person("cyd")}
+	for range 4 {
+		id := w.asks(w.url+"/dear", "--agent", "trader") // one of them is enough
+		type ruled struct {
+			by  string
+			err error
+			out []byte
+		}
+		answers := make(chan ruled, len(files))
+		for by, file := range files {
+			verb := "approve"
+			if by == "cyd" {
+				verb = "deny"
+			}
+			go func() {
+				out, err := exec.Command(bin, "--config", w.config, "--json", "approvals", verb, id, "--yes", "--credential-file", file).Output()
+				answers <- ruled{by, err, out}
+			}()
+		}
+		winner := ""
+		for range files {
+			switch a := <-answers; {
+			case a.err == nil && winner == "":
+				winner = a.by
+			case a.err == nil:
+				t.Errorf("%s and %s both ruled", winner, a.by)
+			case !strings.Contains(string(a.out), "already_decided"):
+				t.Errorf("%s: %v, %s", a.by, a.err, a.out)
+			}
+		}
+		want := "approved"
+		if winner == "cyd" {
+			want = "denied"
+		}
+		if v := w.want(0, "approvals", "show", id, "--json").object(t); v["status"] != want || len(v["votes"].([]any)) != 1 || v["votes"].([]any)[0].(map[string]any)["by"] != winner {
+			t.Errorf("%s ruled, and it is %v", winner, v)
+		}
+		if want == "approved" {
+			w.want(0, "fetch", w.url+"/dear", "--agent", "trader")
+		}
+	}
+	w.want(0, "ledger", "verify")
+}
+
+// program builds the program.
+func program(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "canopy")
+	if b, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return bin
+}
+
 // No credential is in what other processes can read of the program that uses it,
 // in its output or in the ledger.
 func TestCredentialIsNotShown(t *testing.T) {
@@ -308,11 +368,7 @@ func TestCredentialIsNotShown(t *testing.T) {
 	ana := w.person("ana")
 	id := w.asks(w.url + "/dear")
 	secret := credentialIn(t, ana)[len("canopy_ana_"):]
-	bin := filepath.Join(t.TempDir(), "canopy")
-	if b, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, b)
-	}
-	cmd := exec.Command(bin, "--config", w.config, "-v", "approvals", "approve", id, "--yes", "--credential-file", "-")
+	cmd := exec.Command(program(t), "--config", w.config, "-v", "approvals", "approve", id, "--yes", "--credential-file", "-")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
