@@ -84,7 +84,7 @@ func TestReference(t *testing.T) {
 	is(t, shape.PingOf(canopy.Pong{}, nil, errors.New("why")),
 		`{"ok":false,"agent":{"id":"","name":"","status":""},"org":{"name":null,"treasuryAddress":null},"latencyMs":0,"error":"why","canPay":false}`)
 	is(t, shape.BudgetOf(canopy.Budget{}, []canopy.Reason{{Code: "frozen", Text: "why"}}),
-		`{"capUsd":null,"spentUsd":0.00,"remainingUsd":null,"periodHours":null,"periodResetsAt":null,"heldUsd":0.00,"caps":[],"canPay":false,"reasons":[{"status":"denied","code":"frozen","text":"why"}]}`)
+		`{"capUsd":null,"spentUsd":0.00,"remainingUsd":null,"periodHours":null,"periodResetsAt":null,"heldUsd":0.00,"caps":[],"budgets":[],"canPay":false,"reasons":[{"status":"denied","code":"frozen","text":"why"}]}`)
 	window := policy.Window{Kind: policy.Rolling, Length: 24 * time.Hour}
 	use := policy.Use{
 		Limit: policy.Limit{Scope: policy.Scope{Kind: policy.ScopeAgent, Agent: "a"}, Window: window, USD: 10 * payment.Dollar, Text: "$10 / 24h"},
@@ -94,7 +94,7 @@ func TestReference(t *testing.T) {
 		HasCap: true, Cap: 10 * payment.Dollar, Spent: 570 * payment.Cent, Held: payment.Dollar, Remaining: 430 * payment.Cent,
 		Window: window, Period: 24 * time.Hour, ResetsAt: noon, Caps: []policy.Use{use},
 	}, nil), `{"capUsd":10.00,"spentUsd":5.70,"remainingUsd":4.30,"periodHours":24,"periodResetsAt":"2026-05-08T18:00:00Z","heldUsd":1.00,`+
-		`"caps":[{"cap":"$10 / 24h","scope":"agent","capUsd":10.00,"spentUsd":5.70,"heldUsd":1.00,"remainingUsd":4.30,"maxCount":null,"count":2,"periodHours":24,"resetsAt":"2026-05-08T18:00:01Z"}],"canPay":true}`)
+		`"caps":[{"cap":"$10 / 24h","scope":"agent","capUsd":10.00,"spentUsd":5.70,"heldUsd":1.00,"remainingUsd":4.30,"maxCount":null,"count":2,"periodHours":24,"resetsAt":"2026-05-08T18:00:01Z"}],"budgets":[],"canPay":true}`)
 }
 
 func TestFetchErrors(t *testing.T) {

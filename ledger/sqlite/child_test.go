@@ -32,6 +32,7 @@ type child struct {
 	Point  point
 	For    time.Duration
 	Cap    payment.USD
+	Budget payment.BudgetID
 }
 
 const childEnv = "CANOPY_TEST_CHILD"
@@ -160,6 +161,10 @@ func (c child) run() error {
 		return c.race(s)
 	case "pay":
 		return c.pay(s)
+	case "aside and die":
+		return c.asideAndDie(s)
+	case "divide":
+		return c.divide(s)
 	case "disk":
 		return c.disk(s)
 	}
