@@ -33,6 +33,11 @@ type Config struct {
 	Asks    map[payment.ChainID]bool
 	Command func(words string) string
 
+	// Answers takes what people answer to webhooks, at AnswersPath: see
+	// approvals.NewAnswers. It judges its requests by itself, but for their Host.
+	// Nothing is there where it is nil.
+	Answers http.Handler
+
 	Now    func() time.Time // time.Now where nil
 	Logger *slog.Logger     // logins, rulings and freezes; nothing where nil
 
@@ -40,6 +45,9 @@ type Config struct {
 	Lifetime time.Duration // a session ends anyway; 12 hours where 0
 	Poll     time.Duration // how often a watching page looks at the ledger; a second where 0
 }
+
+// AnswersPath is where Config.Answers is.
+const AnswersPath = "/answers"
 
 // Page serves the dashboard. It is safe for concurrent use.
 type Page struct {

@@ -32,6 +32,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !slices.Contains(p.cfg.Hosts, strings.ToLower(r.Host)):
 		refuse(w, http.StatusForbidden, "This page does not answer to that name.")
+	case p.cfg.Answers != nil && r.URL.Path == AnswersPath:
+		p.cfg.Answers.ServeHTTP(w, r)
 	case !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost}, r.Method):
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		refuse(w, http.StatusMethodNotAllowed, "The page is read with GET and acted on with POST.")

@@ -58,6 +58,8 @@ type policyView struct {
 	Tables               []tableView
 	Rules                []*ruleView
 	Looked, Other        int
+	Pin                  string // what an operator pinned; empty for nothing
+	Unpinned             bool   // another policy than this is pinned
 }
 
 type tableView struct {
@@ -78,6 +80,16 @@ func (p *Page) policyPage(w http.ResponseWriter, r *http.Request, s *session) {
 		}
 	}
 	var err error
+	if power, ok := p.cfg.Store.(ledger.Pinner); ok {
+		pin, err := power.Pinned(r.Context())
+		if err != nil {
+			p.broken(w, r, s, err)
+			return
+		}
+		if v.Unpinned = pin.Denies(pol.Hash()); !pin.Policy.IsZero() {
+			v.Pin = pin.Policy.String() + ", by " + clean(pin.By, 100) + " on " + p.moment(pin.At).Text
+		}
+	}
 	if v.Rules, v.Other, err = p.lastDecisions(r.Context(), decisionsLooked, 3); err != nil {
 		p.broken(w, r, s, err)
 		return

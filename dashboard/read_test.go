@@ -219,6 +219,15 @@ func TestPolicyPage(t *testing.T) {
 	w.ask("trader", terms("feed.example", "/x", 100_000), "")
 	w.ask("trader", terms("feed.example", "/x", 51*payment.Dollar), "")
 	e := w.pending("trader", 8*payment.Dollar)
+	pin := func(h payment.Hash) {
+		if err := w.store.(ledger.Pinner).Pin(t.Context(), ledger.Pin{Policy: h, By: "ben", At: w.clock.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pin(w.policy.Hash())
+	w.in(c).want("/policy", "Pinned: no other policy decides", "by ben")
+	pin(payment.Hash{1})
+	w.in(c).want("/policy", "This page read another policy than the one that is pinned")
 	w.in(c).want("/policy", "Agent careful", "$30 / 24h per host", "ana, ben", "max_payment", "approve_above", "pending approval", "allowed", "denied",
 		"/payments/"+string(e.ID), "[policy.default]")
 }
@@ -293,5 +302,19 @@ func TestBudgets(t *testing.T) {
 	}
 	if body := b.want("/spending?agent=trader", "hotels"); strings.Contains(body, "another&#39;s") {
 		t.Errorf("one agent's page tells another's budget")
+	}
+}
+
+// A host that reads like another is told by its own letters, with a warning:
+// attack 34.
+func TestLookalikes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	b := w.in(w.hire("ana"))
+	tm := terms("xn--80ak6aa92e.example", "/x", 8*payment.Dollar)
+	w.ask("trader", tm, "")
+	body := b.want("/", "to <em class=\"host\">xn--80ak6aa92e.example</em>", "Look twice", "reads as &#34;apple&#34;")
+	if strings.Contains(body, "\u0430") {
+		t.Errorf("the letters of the other alphabet are shown")
 	}
 }

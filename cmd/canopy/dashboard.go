@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os/exec"
 	"runtime"
 	"time"
@@ -39,7 +40,8 @@ func (a *app) dashboardCommand() *cobra.Command {
 ledger, the policy, and the switch that stops everything. Log in with an
 approver's credential: canopy approvers add NAME makes one. It holds no key and
 cannot pay. While it runs, it also asks the chains what became of payments, as
-canopy reconcile does.
+canopy reconcile does, delivers what webhooks have to tell,
+and takes at /answers what people answer to them.
 
 It listens on this machine alone. To be reached from elsewhere it needs --remote,
 a certificate, and --name for each name that it is opened by.`,
@@ -112,8 +114,12 @@ func (a *app) dashboard(ctx context.Context, d dashboardFlags) error {
 	}
 	defer l.Close()
 	a.asks = askable(file)
+	var answers http.Handler
+	if len(file.Webhooks) > 0 {
+		answers = approvals.NewAnswers(approvals.NewDesk(v.Store, "webhook", file.Now))
+	}
 	page, err := dashboard.New(dashboard.Config{
-		Store: v.Store, Policy: file.Policy, Hosts: dashboard.HostsOf(l.Addr(), d.names...), TLS: cert != nil,
+		Answers: answers, Store: v.Store, Policy: file.Policy, Hosts: dashboard.HostsOf(l.Addr(), d.names...), TLS: cert != nil,
 		Asks: a.asks, Command: a.command, Now: file.Now, Logger: file.Logger,
 	})
 	if err != nil {
@@ -123,6 +129,7 @@ func (a *app) dashboard(ctx context.Context, d dashboardFlags) error {
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
+	defer a.deliverBeside(gctx, file, v.Store)()
 	g.Go(func() error { return dashboard.Serve(gctx, l, page, cert) })
 	if len(v.Chains()) > 0 {
 		g.Go(func() error { return a.keepReconciling(gctx, v, d.every) })
