@@ -63,8 +63,14 @@ type ending struct {
 func newCaps(c *checking, p *policy.Policy) *caps {
 	out := &caps{c: c, policy: p, sums: map[ledger.CounterKey]*sum{}}
 	out.late.less = func(a, b *counted) bool { return a.at.Before(b.at) }
+	if len(c.budgets) > 0 {
+		out.windows = append(out.windows, scopeWindow{policy.ScopeBudget, policy.Window{Kind: policy.Ever}})
+	}
+	if p == nil {
+		return out
+	}
 	for _, agent := range append(p.Agents(), "") {
-		probe := payment.Payment{Agent: agent, Host: "h", Terms: payment.Terms{
+		probe := payment.Payment{Agent: agent, Host: "h", Run: "r", Terms: payment.Terms{
 			Method: "GET", Recipients: []payment.Recipient{{Address: payment.Address{1}}},
 		}}
 		for _, l := range p.Evaluate(probe, time.Unix(0, 0), policy.History{}).Limits {
@@ -80,11 +86,12 @@ func newCaps(c *checking, p *policy.Policy) *caps {
 // payment takes an authorized payment; they come in the order in which they
 // were made, and are counted in that in which they were authorized.
 func (k *caps) payment(e *ledger.Entry, events []ledger.Event, over bool) {
-	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, kept: e.Spent, mine: e.Policy == k.policy.Hash(), ruled: e.ApprovalID != "", over: over}
+	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, kept: e.Spent, mine: k.policy != nil && e.Policy == k.policy.Hash(), ruled: e.ApprovalID != "", over: over}
 	if p.mine {
-		pay := payment.Payment{Agent: e.Agent, Terms: e.Terms, Host: e.Host}
+		pay := payment.Payment{Agent: e.Agent, Terms: e.Terms, Host: e.Host, Run: e.Run}
 		p.limits = k.policy.Evaluate(pay, e.AuthorizedAt, policy.History{}).Limits
 	}
+	p.limits = append(slices.Clip(p.limits), k.c.budgets.limits(k.c, e)...)
 	p.lasts(e, events)
 	k.flush(e.CreatedAt)
 	if e.AuthorizedAt.After(e.CreatedAt) {
@@ -186,7 +193,11 @@ func (k *caps) count(p *counted) {
 		}
 		n.age(p.at)
 		if l.Counting && n.count > l.Count || !l.Counting && n.usd > l.USD {
-			k.c.add(string(p.id) + ": I1: with it " + n.usd.String() + " counted in " + l.Scope.Key() + ", over " + l.String())
+			what := ": I1: with it "
+			if l.Scope.Kind == policy.ScopeBudget {
+				what = ": I15: with it "
+			}
+			k.c.add(string(p.id) + what + n.usd.String() + " counted in " + l.Scope.Key() + ", over " + l.String())
 		}
 	}
 }
@@ -245,6 +256,19 @@ func scopes(f policy.Facts, kind policy.ScopeKind) []policy.Scope {
 	switch kind {
 	case policy.ScopeOrg:
 		return []policy.Scope{{Kind: kind}}
+	case policy.ScopeBudget:
+		var each []policy.Scope
+		for _, id := range f.Budgets {
+			each = append(each, policy.Scope{Kind: kind, Name: string(id)})
+		}
+		return each
+	case policy.ScopeRun:
+		if f.Run == "" {
+			return nil
+		}
+		for i := range out {
+			out[i].Name = f.Run
+		}
 	case policy.ScopePayee:
 		var each []policy.Scope
 		for i, p := range f.Payees {

@@ -2,6 +2,7 @@
 // from the payments (I1), slots and keys that no two payments share (I4, I5),
 // terms that have the hash they were approved by (I6), approvals used once, by
 // the payment that they name, before they expired and by somebody else (I7),
+// parts of a piece of work that spend no more than was set aside for it (I15),
 // moves that the table allows, in a chain of events that tells what the record
 // says (I8, I9), and bounded validity (I10). With evidence from outside, what a
 // signer signed and what a chain shows, it also checks that nothing was signed
@@ -77,7 +78,10 @@ const maxValidity = 600 * time.Second
 // reading.
 func Run(ctx context.Context, s ledger.Store, o Options) (ledger.Report, error) {
 	c := &checking{store: s, o: o, evidence: newEvidence(o)}
-	if o.Policy != nil {
+	if err := c.readBudgets(ctx); err != nil {
+		return c.report, fmt.Errorf("check: reading the ledger: %w", err)
+	}
+	if o.Policy != nil || len(c.budgets) > 0 {
 		c.caps = newCaps(c, o.Policy)
 	}
 	err := histories(ctx, s, c.wants, c.alone, func(h *history) error {
@@ -97,6 +101,7 @@ func Run(ctx context.Context, s ledger.Store, o Options) (ledger.Report, error) 
 	})
 	c.approvals.shared(func(n uint32) { c.problem(n, "I7: its approval was used by an earlier payment") })
 	c.caps.finish()
+	c.budgets.finish(c)
 	c.evidence.finish(c)
 	c.gas.finish(c)
 	c.o.Past.finish(c)
@@ -114,6 +119,7 @@ type checking struct {
 	unnamed  map[uint32][]string // problems of payments by their place, to be named
 	evidence *evidence
 	caps     *caps
+	budgets  budgets
 	gas      gas
 
 	slots, keys, approvals marks

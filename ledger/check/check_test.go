@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"runtime"
@@ -41,6 +42,7 @@ type world struct {
 	rules *policy.Policy
 	now   time.Time
 	n     int
+	under payment.BudgetID
 }
 
 func newWorld(t testing.TB) *world {
@@ -67,7 +69,7 @@ func (w *world) reserve(cents int64, host string) ledger.Entry {
 	p := payment.Payment{ID: payment.NewID(w.now), Agent: "bot", Terms: terms, Host: host, Port: 443}
 	e, _, err := w.store.Reserve(context.Background(), ledger.Request{
 		Payment: p, Verdict: w.rules.Evaluate(p, w.now, policy.History{}), Payer: payment.Address{1}, Fingerprint: terms.Hash(),
-		Began: w.now, Now: w.now, Validity: time.Minute, Watched: true, Key: fmt.Sprint("key ", w.n),
+		Began: w.now, Now: w.now, Validity: time.Minute, Watched: true, Key: fmt.Sprint("key ", w.n), Budget: w.under,
 		Slot: payment.Slot{Kind: payment.SlotEVM, Chain: usdc.Chain, Token: usdc.Address, From: payment.Address{1}},
 	})
 	if err != nil {
@@ -364,3 +366,72 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/20_000, "ns/payment")
 	runtime.KeepAlive(w)
 }
+
+// Budgets are counted again, from what each had when the payments were made.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	purse := w.store.(ledger.Budgeter)
+	aside := func(parent payment.BudgetID, limit payment.USD) payment.BudgetID {
+		b, err := purse.MakeBudget(t.Context(), ledger.NewBudget{ID: payment.NewBudgetID(w.now), Agent: "bot", Parent: parent, Name: "work", Limit: limit, Now: w.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.ID
+	}
+	root := aside("", payment.Dollar)
+	inner := aside(root, 50*payment.Cent)
+	w.under = inner
+	w.reserve(30, "a.example")
+	last := w.reserve(20, "b.example")
+	w.under = root
+	outer := w.reserve(40, "c.example")
+	for _, o := range []check.Options{{Policy: w.rules}, {}, {NoEvents: true}} {
+		w.wants(w.run(o, nil))
+	}
+	cost := func(id payment.ID, cents int64) func(*ledger.Entry) {
+		return func(e *ledger.Entry) {
+			if e.ID == id {
+				e.Cost, e.Spent = payment.USD(cents)*payment.Cent, payment.USD(cents)*payment.Cent
+			}
+		}
+	}
+	w.wants(w.run(check.Options{NoEvents: true}, cost(last.ID, 21)), "I15: with it $0.51 counted in budget:"+string(inner), "over $0.50 of budget work")
+	w.wants(w.run(check.Options{NoEvents: true}, cost(outer.ID, 51)), "I15: with it $1.01 counted in budget:"+string(root))
+	w.wants(w.run(check.Options{NoEvents: true}, func(e *ledger.Entry) { e.Budgets = []payment.BudgetID{inner} }), "was not taken from the one before")
+	w.wants(w.run(check.Options{NoEvents: true}, func(e *ledger.Entry) { e.Budgets = []payment.BudgetID{"bgt_x"} }), "I15: its budget bgt_x is not there")
+	if _, err := purse.EndBudget(t.Context(), inner, "done", w.now); err != nil {
+		t.Fatal(err)
+	}
+	w.wants(w.run(check.Options{}, nil))
+	w.wants(w.run(check.Options{NoEvents: true}, func(e *ledger.Entry) {
+		e.AuthorizedAt = w.now.Add(time.Hour)
+		e.ValidBefore = w.now.Add(time.Hour + time.Minute)
+	}), "and its budget "+string(inner)+" ended at")
+
+	// What is given is not spent by others.
+	aside(root, 10*payment.Cent)
+	w.wants(w.run(check.Options{NoEvents: true}, cost(outer.ID, 45)), "I15: $0.95 is spent or held under it and $0.10 given, of $1.00")
+}
+
+// Budgets and the rest of Budgeter are those of the ledger that is bent.
+func (b bent) Budgets(ctx context.Context, q ledger.BudgetQuery) ([]ledger.BudgetUse, error) {
+	if p, ok := b.Store.(ledger.Budgeter); ok {
+		return p.Budgets(ctx, q)
+	}
+	return nil, nil
+}
+
+func (b bent) MakeBudget(context.Context, ledger.NewBudget) (ledger.Budget, error) {
+	return ledger.Budget{}, errReadOnly
+}
+
+func (b bent) EndBudget(context.Context, payment.BudgetID, string, time.Time) (ledger.Budget, error) {
+	return ledger.Budget{}, errReadOnly
+}
+
+func (b bent) JoinBudget(context.Context, string, string, payment.BudgetID, time.Time) (ledger.Budget, error) {
+	return ledger.Budget{}, errReadOnly
+}
+
+var errReadOnly = errors.New("it is only read")
