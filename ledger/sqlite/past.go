@@ -30,20 +30,36 @@ func (t *tx) lastIn(p ledger.Place) (*ledger.Entry, error) {
 // putPlaces brings the places of the payment n up to what it has become; was is
 // nil for a new one.
 func (t *tx) putPlaces(n int64, was, is *ledger.Entry) error {
-	before := was != nil && was.Remembered()
-	sql, e := `INSERT INTO places (place, at, n) VALUES (?, ?, ?)`, is
-	switch {
+	switch before := was != nil && was.Remembered(); {
 	case before == is.Remembered():
 		return nil
-	case before:
-		sql, e = `DELETE FROM places WHERE place = ? AND at = ? AND n = ?`, was
+	case !before:
+		return t.remember(n, is)
 	}
-	for _, p := range e.Places() {
-		if _, _, err := t.c.exec(sql, p[:], e.AuthorizedAt.UnixMicro(), n); err != nil {
+	for _, p := range was.Places() {
+		_, _, err := t.c.exec(`DELETE FROM places WHERE place = ? AND at = ? AND n = ?`, p[:], was.AuthorizedAt.UnixMicro(), n)
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// remember puts all places of e in by one statement.
+func (t *tx) remember(n int64, e *ledger.Entry) error {
+	places := e.Places()
+	if len(places) == 0 {
+		return nil
+	}
+	sql, args := `INSERT INTO places (place, at, n) VALUES (?, ?, ?)`, make([]driver.Value, 0, 3*len(places))
+	for i := range places {
+		if i > 0 {
+			sql += `, (?, ?, ?)`
+		}
+		args = append(args, places[i][:], e.AuthorizedAt.UnixMicro(), n)
+	}
+	_, _, err := t.c.exec(sql, args...)
+	return err
 }
 
 // fillPlaces brings a ledger of schema 6 up: it remembers what was paid.
