@@ -2,6 +2,7 @@ package canopy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/canopy-go/canopy/ledger"
@@ -50,6 +51,7 @@ func (c *Client) tree(ctx context.Context) ([]*BudgetNode, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(all, func(a, b ledger.BudgetUse) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	top := w.within
 	if top == "" && w.budget != "" {
 		top = BudgetID(w.run)
