@@ -147,7 +147,7 @@ func (p *Page) asked(ctx context.Context, s *session, h *records, ap ledger.Appr
 	if v.Past, err = p.pastOf(ctx, h, ap, e.Host); err != nil {
 		return v, err
 	}
-	if err := p.judge(ctx, ap, e, &v); err != nil {
+	if err := p.judge(ctx, h, ap, e, &v); err != nil {
 		return v, err
 	}
 	if len(ap.Approvers) > 0 && !ap.Names(s.name) {
@@ -167,7 +167,7 @@ func (p *Page) asked(ctx context.Context, s *session, h *records, ap ledger.Appr
 }
 
 // judge tells the caps that the payment counts in, and what would deny it now.
-func (p *Page) judge(ctx context.Context, ap ledger.Approval, e ledger.Entry, v *asked) error {
+func (p *Page) judge(ctx context.Context, h *records, ap ledger.Approval, e ledger.Entry, v *asked) error {
 	pay := payment.Payment{ID: ap.Payment, Agent: ap.Agent, Terms: ap.Terms, Host: e.Host, Purpose: ap.Purpose}
 	if o, err := host.ParseOrigin(ap.Terms.Origin); err == nil {
 		pay.Host, pay.Port = o.Host, o.Port
@@ -178,7 +178,7 @@ func (p *Page) judge(ctx context.Context, ap ledger.Approval, e ledger.Entry, v 
 		known.Payees = append(known.Payees, r.Address)
 	}
 	verdict := p.cfg.Policy.Evaluate(pay, p.cfg.Now(), policy.History{Past: known})
-	uses, err := p.uses(ctx, verdict.Limits)
+	uses, err := h.use(ctx, verdict.Limits)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 )
 
 // past is what was paid before to whom a payment would go.
@@ -25,16 +26,41 @@ type pastLine struct {
 // than".
 const maxPast = 10
 
-// records looks up what was paid, once for each payee and host of a page.
+// records looks up what was paid and what counts, once for each payee, host and
+// cap of a page.
 type records struct {
+	p      *Page
 	h      ledger.Historian // nil where the store has no such power
+	uses   map[policy.Limit]policy.Use
 	payees map[payment.Address][]ledger.Entry
 	hosts  map[[2]string][]ledger.Entry
 }
 
 func (p *Page) records() *records {
 	h, _ := p.cfg.Store.(ledger.Historian)
-	return &records{h, map[payment.Address][]ledger.Entry{}, map[[2]string][]ledger.Entry{}}
+	return &records{p, h, map[policy.Limit]policy.Use{}, map[payment.Address][]ledger.Entry{}, map[[2]string][]ledger.Entry{}}
+}
+
+// use is what counts against limits now.
+func (r *records) use(ctx context.Context, limits []policy.Limit) ([]policy.Use, error) {
+	var missing []policy.Limit
+	for _, l := range limits {
+		if _, ok := r.uses[l]; !ok {
+			missing = append(missing, l)
+		}
+	}
+	found, err := r.p.uses(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range missing {
+		r.uses[l] = found[i]
+	}
+	out := make([]policy.Use, len(limits))
+	for i, l := range limits {
+		out[i] = r.uses[l]
+	}
+	return out, nil
 }
 
 func (r *records) payee(ctx context.Context, to payment.Address) ([]ledger.Entry, error) {

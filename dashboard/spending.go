@@ -74,22 +74,37 @@ func (p *Page) spendingPage(w http.ResponseWriter, r *http.Request, s *session) 
 		all, err = h.Spending(r.Context(), q)
 		return all
 	}
-	byAgent := ask(false, true, false, chartBars)
 	byHost := ask(false, false, true, chartBars)
 	byDay := ask(true, true, false, 0)
-	total := ask(false, false, false, 0)
 	if err != nil {
 		p.broken(w, r, s, err)
 		return
 	}
-	v.Total = payment.USD(0).String()
-	if len(total) > 0 {
-		v.Total = total[0].USD.String()
-	}
+	byAgent, total := agentsOf(byDay)
+	v.Total = total.String()
 	v.Days = daysOf(byDay, byAgent, today)
 	v.Hosts = barsOf(byHost, func(s ledger.Spending) string { return cmp.Or(clean(s.Host, 255), "direct transfers") })
-	v.Whom = barsOf(byAgent, func(s ledger.Spending) string { return clean(s.Agent, 100) })
+	v.Whom = barsOf(byAgent[:min(chartBars, len(byAgent))], func(s ledger.Spending) string { return clean(s.Agent, 100) })
 	p.render(w, r, http.StatusOK, "spending", v)
+}
+
+// agentsOf sums days by agent, the largest sum first, and all of them.
+func agentsOf(days []ledger.Spending) (all []ledger.Spending, total payment.USD) {
+	at := map[string]int{}
+	for _, d := range days {
+		i, ok := at[d.Agent]
+		if !ok {
+			i = len(all)
+			at[d.Agent], all = i, append(all, ledger.Spending{Agent: d.Agent})
+		}
+		all[i].USD, _ = all[i].USD.Add(d.USD)
+		all[i].Count += d.Count
+		total, _ = total.Add(d.USD)
+	}
+	slices.SortFunc(all, func(a, b ledger.Spending) int {
+		return cmp.Or(cmp.Compare(b.USD, a.USD), cmp.Compare(a.Agent, b.Agent))
+	})
+	return all, total
 }
 
 // capsOf are the caps of an agent, or of each that has a table and of the whole
