@@ -197,7 +197,7 @@ func TestWebhookBackoff(t *testing.T) {
 			t.Errorf("%d attempts once it was up, want 1", len(g.got)-n)
 		}
 		// It expires, which is told too.
-		time.Sleep(begun.Add(25 * time.Hour).Sub(time.Now()))
+		time.Sleep(time.Until(begun.Add(25 * time.Hour)))
 		synctest.Wait()
 		if last := g.got[len(g.got)-1]; last.Type != "approval.expired" {
 			t.Errorf("the last is %s", last.Type)

@@ -96,7 +96,7 @@ func (a *app) credentialCommand(c *cobra.Command, make func(context.Context, *co
 		}
 		name, _ := credential.Name()
 		if file != nil {
-			if _, err := fmt.Fprintln(file, credential.Reveal()); err == nil {
+			if _, err = fmt.Fprintln(file, credential.Reveal()); err == nil {
 				err = file.Sync()
 			}
 			if err != nil {
