@@ -80,7 +80,11 @@ func (a *app) blocked(ctx context.Context, f *config.File, s ledger.Store, ap le
 		p.Host, p.Port = o.Host, o.Port
 	}
 	now := a.now()
-	v := f.Policy.Evaluate(p, now, policy.History{})
+	past, err := ledger.PastOf(ctx, s, f.Policy, &p)
+	if err != nil {
+		return "", err
+	}
+	v := f.Policy.Evaluate(p, now, policy.History{Past: past})
 	uses, err := s.Use(ctx, v.Limits, now)
 	if err != nil {
 		return "", err
