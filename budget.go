@@ -11,7 +11,7 @@ import (
 
 // Budget is what the policy's caps leave this agent now.
 type Budget struct {
-	Caps []policy.Use // every cap of agent or org scope, in the policy's order
+	Caps []policy.Use // every cap of agent or org scope that denies, in the policy's order: those in shadow are not among them
 
 	// The USD cap with the least remaining; of two, the one with the shorter
 	// window. HasCap is false, and the rest zero, where there is none.
@@ -36,7 +36,8 @@ func (c *Client) Budget(ctx context.Context) (Budget, error) {
 	v := c.cfg.Policy.Evaluate(payment.Payment{Agent: c.cfg.Agent}, now, policy.History{})
 	var limits []policy.Limit
 	for _, l := range v.Limits {
-		if l.Scope.Kind == policy.ScopeAgent || l.Scope.Kind == policy.ScopeOrg {
+		caps := l.Scope.Kind == policy.ScopeAgent || l.Scope.Kind == policy.ScopeOrg
+		if caps && !l.Asks && !l.Shadow { // the others bound nothing
 			limits = append(limits, l)
 		}
 	}

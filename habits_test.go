@@ -317,6 +317,19 @@ hours         = "02:00-02:01"
 	})
 }
 
+// TestBudgetOfCapsOnly: what only asks, and what is in shadow, leaves no less.
+func TestBudgetOfCapsOnly(t *testing.T) {
+	t.Parallel()
+	for keys, want := range map[string]int{"approve_above_total = [\"$1 / 24h\", \"2 payments / 1h\"]": 2, "mode = \"shadow\"": 1} {
+		w := newWorld(t, setup{policy: "[org]\ncaps = [\"$50 / 24h\"]\n" + keyed(keys)})
+		b, err := w.client.Budget(t.Context())
+		must(t, err)
+		if len(b.Caps) != want || b.Remaining != 50*payment.Dollar {
+			t.Errorf("%s: %v left, caps %v", keys, b.Remaining, b.Caps)
+		}
+	}
+}
+
 // forgetful is a store without a memory of payees.
 type forgetful struct{ ledger.Store }
 

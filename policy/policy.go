@@ -154,8 +154,8 @@ func (p *Policy) Table(agent string) (Table, bool) {
 }
 
 // Limits are the caps of agent and org scope that apply to every payment of
-// agent, the agent's first. Caps per host and per payee have no scope without
-// a payment; Evaluate lists them.
+// agent, those in shadow among them, the agent's first. Caps per host and per
+// payee have no scope without a payment; Evaluate lists them.
 func (p *Policy) Limits(agent string) []Limit {
 	if p == nil {
 		return nil
