@@ -188,7 +188,7 @@ func (o *oracle) audit() {
 			opts.Uses = append(opts.Uses, nodes{w, c}.uses(&node{}, 0, uint64(c.final()))...)
 		}
 	}
-	report, err := check.Run(context.Background(), w.book, opts)
+	report, err := check.Run(context.Background(), w.operator(), opts)
 	o.check(err)
 	for _, p := range report.Problems {
 		w.breaks("I9: ledger/check finds %s", p)

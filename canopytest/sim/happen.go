@@ -100,6 +100,14 @@ func (w *world) call() {
 		w.spawn(p, "reconcile", w.reconcile)
 		return
 	}
+	if w.chance(9) {
+		if w.chance(3) {
+			w.grant()
+		} else {
+			w.budget(p)
+		}
+		return
+	}
 	var q want
 	if a := w.granted(p.agent); a != nil && w.chance(3) {
 		q = a.want // the program asks again for what a person granted
@@ -125,7 +133,8 @@ func (w *world) call() {
 			w.spawn(p, "resume", func(t *task) { w.resume(t, id) })
 			return
 		}
-		w.spawn(p, "pay", func(t *task) { w.pay(t, q) })
+		b := w.purseFor(p)
+		w.spawn(p, "pay", func(t *task) { w.pay(t, q, b) })
 		return
 	}
 	var opts []canopy.Option
@@ -140,7 +149,8 @@ func (w *world) call() {
 	case 3:
 		opts = append(opts, canopy.WithMaxPrice(20*payment.Cent))
 	}
-	w.spawn(p, "fetch", func(t *task) { w.fetch(t, q, opts) })
+	b := w.purseFor(p)
+	w.spawn(p, "fetch", func(t *task) { w.fetch(t, q, b, opts) })
 }
 
 // granted is the newest approval of an agent that is granted, unused and not
@@ -184,7 +194,7 @@ func (w *world) newKey(q want) string {
 
 // fetch is what the program does: it asks, reads the answer and looks at what
 // it cost.
-func (w *world) fetch(t *task, q want, opts []canopy.Option) {
+func (w *world) fetch(t *task, q want, b *purse, opts []canopy.Option) {
 	var body io.Reader
 	if q.body != "" {
 		body = bytes.NewReader([]byte(q.body))
@@ -195,8 +205,12 @@ func (w *world) fetch(t *task, q want, opts []canopy.Option) {
 		return
 	}
 	t.want = q
-	w.note("%s: %s %s %s key %q", t, t.p.agent, q.method, q.url, q.key)
-	resp, err := t.p.client.Fetch(t.ctx, req, opts...)
+	w.note("%s: %s %s %s key %q, %s", t, t.p.agent, q.method, q.url, q.key, b)
+	ctx := w.under(t, b)
+	if ctx == nil {
+		return
+	}
+	resp, err := t.p.client.Fetch(ctx, req, opts...)
 	t.enter()
 	if err == nil {
 		io.Copy(io.Discard, resp.Body)

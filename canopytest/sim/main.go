@@ -9,7 +9,8 @@
 // halt, catch up and take blocks back, an EVM chain and a Tempo network with a
 // small pool of lanes, fees and transactions that fail, nodes that lie, disks that
 // fail before and after a commit, signers and rails that misbehave, clocks that
-// are set, people who approve, deny or do not look, processes that stand still and
+// are set, people who approve, deny or do not look, budgets that
+// are taken from one another, granted and ended, processes that stand still and
 // processes that are killed at any boundary. One goroutine runs at a time: every
 // call of a store, a signer, the network, a chain or a clock's timer hands over to
 // the scheduler, and the seed picks who goes on. A run is a function of its seed;

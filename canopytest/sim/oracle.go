@@ -34,6 +34,9 @@ type oracle struct {
 	grants    []*asking // in order
 	keys      map[keyOf][]*record
 	equal     map[printOf][]*record
+	purses    map[payment.BudgetID]*purse
+	open      []*purse         // the newest ones, those that have ended among them
+	last      payment.BudgetID // that was made
 }
 
 type keyOf struct{ agent, key string }
@@ -131,6 +134,7 @@ func newOracle(w *world) *oracle {
 		w: w, byID: map[payment.ID]*record{}, bySlot: map[string]*record{}, bySig: map[string]*record{},
 		byTx: map[string]*record{}, byLane: map[laneOf]*record{},
 		asked: map[payment.ApprovalID]*asking{}, keys: map[keyOf][]*record{}, equal: map[printOf][]*record{},
+		purses: map[payment.BudgetID]*purse{},
 	}
 }
 
@@ -185,6 +189,7 @@ func (o *oracle) reserved(t *task, q *ledger.Request, e ledger.Entry, err error)
 	case ledger.Authorized:
 		o.authorized(t, q, e)
 	case ledger.Denied:
+		o.refusedBudget(q, e)
 		o.denied(e)
 	}
 }
@@ -242,6 +247,7 @@ func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
 		o.keys[keyOf{r.agent, key}] = append(o.keys[keyOf{r.agent, key}], r)
 	}
 	o.equal[r.print] = append(o.equal[r.print], r)
+	o.budgets(q, r)
 	o.caps(r)
 }
 

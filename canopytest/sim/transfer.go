@@ -34,10 +34,14 @@ func (q want) newKey(n int) string {
 func (q want) isTransfer() bool { return q.amount > 0 }
 
 // pay is what a program does that pays somebody.
-func (w *world) pay(t *task, q want) {
+func (w *world) pay(t *task, q want, b *purse) {
 	t.want = q
 	w.note("%s: %s pays %s on %s key %q", t, t.p.agent, q.amount, q.chain, q.key)
-	r, err := t.p.client.Pay(t.ctx, canopy.Transfer{To: q.to, Amount: q.amount, Chain: q.chain.asset.Chain, Key: q.key, Memo: q.memo})
+	ctx := w.under(t, b)
+	if ctx == nil {
+		return
+	}
+	r, err := t.p.client.Pay(ctx, canopy.Transfer{To: q.to, Amount: q.amount, Chain: q.chain.asset.Chain, Key: q.key, Memo: q.memo})
 	t.enter()
 	w.transferred(t, r, err)
 }
