@@ -67,7 +67,11 @@ func writeText(b *strings.Builder, key string, v value) {
 }
 
 func writeList(b *strings.Builder, key string, v values) {
-	if !v.set {
+	switch {
+	case !v.set:
+		return
+	case v.bare:
+		writeText(b, key, v.list[0])
 		return
 	}
 	b.WriteString(key + " = [")

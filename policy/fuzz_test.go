@@ -3,6 +3,7 @@ package policy_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pelletier/go-toml/v2"
@@ -17,6 +18,8 @@ func FuzzParse(f *testing.F) {
 		"[policy.a]\nfrom=\"b\"\n[policy.b]\nfrom=\"a\"\n", "[policy.\"\\u0000\"]\n", "[[policy.a]]\nx=1", "x=[[[[", "\"a\\x41\"=1",
 		"policy.a.caps=[\"none\"]\npolicy.\"a\".allow=[]\n[org]\nname='Ümlaut \U0001F600 \\ \"'\n", "[policy]\na={caps=[\"none\"],mode=\"enforce\"}\nb.caps=[\"none\"]\nb.deny=['*']\n",
 		"policy=1\n[policy.a]\n", "policy.a=1\npolicy.a.b=2\n",
+		"[policy.a]\ncaps=['none']\nhours='Mon-Fri 08:00-20:00,Sat 10:00-12:00'\nnew_payee='approve'\nprice_jump='1.5x'\nmode='shadow'\napprovers=['ana','ben']\nquorum=2\napprove_above_total='$1 / day per host'\n",
+		"[policy.a]\ncaps=['none']\nallow=['*']\nhours=['22:00-06:00 Europe/Berlin','Sun']\napprove_above_total=[]\nnew_payee='deny'\n[policy.b]\nfrom='a'\napprovers=[]\n",
 		"[treasury]\nx=1979-05-27T07:32:00Z\n[policy.a]\nmax_pending=0x10\ncaps=['$1 / ever']\ntimezone='UTC'\n",
 	} {
 		f.Add([]byte(seed))
@@ -66,7 +69,6 @@ func ours(t *testing.T, doc []byte) map[string]map[string]any {
 	tables, _ := all["policy"].(map[string]any)
 	for name, table := range tables {
 		out["policy."+name] = table.(map[string]any)
-		delete(out["policy."+name], "mode")
 	}
 	return out
 }
@@ -98,6 +100,40 @@ func FuzzCap(f *testing.F) {
 		m := q.Evaluate(pay("a", "a.example", usd, addrA), now, policy.History{}).Limits[0]
 		if m.Text = l.Text; m != l {
 			t.Fatalf("%q is %+v, %q is %+v", text, l, plain.String(), m)
+		}
+	})
+}
+
+// FuzzHours holds what is accepted as hours against the clock on the wall.
+func FuzzHours(f *testing.F) {
+	for _, seed := range append([]string{"Sat", "24:00-01:00", "Mon 8:00-9:00", ",", "00:00-00:00", "Mon-Fri 08:00-20:00 CET", "Mon, Tue 01:00-02:00,, UTC"}, worldHours...) {
+		f.Add(seed, int64(1_790_000_000))
+		f.Add(seed, int64(1_792_893_000)) // around a change of the clock in Europe
+	}
+	f.Fuzz(func(t *testing.T, text string, at int64) {
+		p, err := policy.New(policy.Config{Tables: map[string]policy.Table{"default": {MaxPayment: "$1", Caps: []string{"none"}, Allow: []string{"*"}, Hours: []string{text}}}})
+		if err != nil {
+			return
+		}
+		now := time.Unix(at%4_102_444_800, 0) // to 2100
+		until, is := closed(p, now)
+		if is && !until.IsZero() {
+			if _, later := closed(p, until); later {
+				t.Fatalf("%q at %v opens at %v, and is closed then", text, now, until)
+			}
+			if _, before := closed(p, until.Add(-1)); !before || !until.After(now) {
+				t.Fatalf("%q at %v opens at %v, and was open before", text, now, until)
+			}
+		}
+		words := strings.Fields(strings.ReplaceAll(text, ",", " "))
+		last := words[len(words)-1]
+		if strings.ContainsAny(last, "0123456789/") || last == "UTC" || len(last) == 3 || len(last) == 7 && last[3] == '-' { // else a zone that the oracle takes for a day
+			if _, err := time.LoadLocation(last); err == nil && last != "UTC" && !strings.Contains(last, "/") {
+				return
+			}
+			if want := !isOpen([]string{text}, "UTC", now); is != want {
+				t.Fatalf("%q at %v: closed %v, the wall says %v", text, now, is, want)
+			}
 		}
 	})
 }

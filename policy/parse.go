@@ -174,7 +174,7 @@ func (d *document) oneOrMore(n *node, path string) values {
 	if n.kind != unstable.String {
 		return d.list(n, path)
 	}
-	return values{list: []value{d.text(n, path)}, line: n.line, set: true}
+	return values{list: []value{d.text(n, path)}, line: n.line, set: true, bare: true}
 }
 
 func (d *document) list(n *node, path string) values {

@@ -44,6 +44,7 @@ type values struct {
 	list []value
 	line int
 	set  bool
+	bare bool // one, written without brackets
 }
 
 type flag struct {
