@@ -70,6 +70,9 @@ func (c *Client) WithBudget(ctx context.Context, name string, usd USD) (context.
 		return ctx, func() {}, fmt.Errorf("canopy: budget %s: %w", clip(name), err)
 	}
 	purse, err := c.purse()
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return fail(err)
 	}

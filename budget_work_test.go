@@ -416,6 +416,15 @@ func TestBudgetToken(t *testing.T) {
 	if _, err := w.client.JoinBudget(w.context(), token); !errors.Is(err, canopy.ErrBudgetEnded) {
 		t.Errorf("a token whose budget has ended: %v", err)
 	}
+	if cannot, err := helper.client.CannotPay(w.context()); err != nil || len(cannot) != 1 || cannot[0].Code != ledger.CodeBudgetEnded {
+		t.Errorf("it cannot pay: %v, %v", cannot, err)
+	}
+	if cannot, err := w.client.CannotPay(w.context()); err != nil || len(cannot) != 0 {
+		t.Errorf("the other can pay: %v, %v", cannot, err)
+	}
+	if _, _, err := w.client.WithBudget(root, "late", 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("a budget under a context that has ended: %v", err)
+	}
 	brief := w.granted(ledger.NewBudget{Name: "brief", Limit: dime, ExpiresAt: w.clock.Now().Add(time.Minute)})
 	w.clock.Advance(time.Minute)
 	if _, err := w.client.JoinBudget(w.context(), brief); !errors.Is(err, canopy.ErrBudgetEnded) || !strings.Contains(err.Error(), "its time is over") {

@@ -247,3 +247,40 @@ func ExampleWithWait() {
 	fmt.Println(errors.As(err, &pending))
 	// Output: true
 }
+
+// A budget counts what is paid under its context; one in it is taken from what is
+// left.
+func ExampleClient_WithBudget() {
+	s := openShop()
+	defer s.seller.Close()
+
+	ctx, cancel, err := s.WithBudget(context.Background(), "market report", 5*payment.Cent)
+	check(err)
+	defer cancel()
+	helper, done, err := s.WithBudget(ctx, "helper", 4*payment.Cent)
+	check(err)
+
+	for range 2 {
+		resp, err := s.Fetch(helper, s.request("/quote"))
+		check(err)
+		resp.Body.Close()
+	}
+	_, _, err = s.WithBudget(ctx, "another helper", 2*payment.Cent)
+	fmt.Println(err)
+	done() // what the helper did not spend is free again
+	b, err := s.Budget(ctx)
+	check(err)
+	for _, n := range b.Budgets {
+		fmt.Printf("%s: %s of %s spent, %s left\n", n.Name, n.Spent, n.Limit, n.Left)
+		for _, c := range n.Children {
+			fmt.Printf("  %s: %s of %s spent, %s\n", c.Name, c.Spent, c.Limit, c.Why)
+		}
+	}
+	_, err = s.Fetch(context.WithoutCancel(helper), s.request("/quote"))
+	fmt.Println(err)
+	// Output:
+	// canopy: budget another helper: ledger: budget market report has $0.01 left, and $0.02 was asked of it
+	// market report: $0.02 of $0.05 spent, $0.03 left
+	//   helper: $0.02 of $0.04 spent, cancelled
+	// canopy: payment denied: Budget helper has ended: cancelled
+}

@@ -12,7 +12,7 @@ import (
 
 // CannotPay tells why no payment of this agent can be made now, whatever it is
 // for: it is frozen, outside its hours, no policy judges it or another one is
-// pinned, there is no key, no rail, or the ledger takes nothing new (clock_skew,
+// pinned, there is no key, no rail, its budget has ended, or the ledger takes nothing new (clock_skew,
 // ledger_missing, ledger_read_only). It is empty where a payment is judged by
 // itself. Nothing is reserved.
 func (c *Client) CannotPay(ctx context.Context) ([]Reason, error) {
@@ -43,6 +43,14 @@ func (c *Client) CannotPay(ctx context.Context) ([]Reason, error) {
 	}
 	if len(c.rails) == 0 {
 		deny("no_rail", "This client has no rail to pay by")
+	}
+	switch v, err := c.underBudget(ctx, policy.Verdict{Status: payment.Allowed}, c.cfg.Now()); {
+	case errors.Is(err, ErrBudgetEnded):
+		deny(ledger.CodeBudgetEnded, err.Error())
+	case err != nil:
+		return nil, fmt.Errorf("canopy: budget: %w", err)
+	case v.Code() == ledger.CodeBudgetEnded:
+		out = append(out, v.Reasons...)
 	}
 	p, ok := c.cfg.Store.(ledger.Prober)
 	if !ok {

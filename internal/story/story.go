@@ -76,6 +76,12 @@ func (t *Teller) decided(e ledger.Entry, ruling string) []string {
 	case shadows == len(e.Reasons):
 		out = append(out, "The policy is in shadow, and so allowed it.")
 	}
+	switch n := len(e.Budgets); {
+	case n == 1:
+		out = append(out, fmt.Sprintf("It counts in budget %s.", e.Budgets[0]))
+	case n > 1:
+		out = append(out, fmt.Sprintf("It counts in budget %s, and in the %d that was taken from, up to %s.", e.Budgets[n-1], n-1, e.Budgets[0]))
+	}
 	if ruling != "" {
 		out = append(out, "A person ruled on it: "+plaintext.Clean(ruling, 400)+".")
 	} else if e.State == ledger.PendingApproval {
