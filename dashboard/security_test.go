@@ -538,7 +538,7 @@ func TestEvents(t *testing.T) {
 	c := w.hire("ana")
 	b := w.in(c)
 	listen := func(last string) (*bufio.Scanner, context.CancelFunc) {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		r := b.request("GET", "/events", nil).WithContext(ctx)
 		if last != "" {
 			r.Header.Set("Last-Event-ID", last)
@@ -678,5 +678,78 @@ func TestSomebodyWasFirst(t *testing.T) {
 	w.clock.Advance(11 * time.Minute)
 	if a := ben.post(path, f); a.status != http.StatusConflict || !strings.Contains(a.body, "It expired before your answer") {
 		t.Errorf("after its end: %d\n%s", a.status, a.body)
+	}
+}
+
+// heard is a ledger that keeps what it was told of a ruling.
+type heard struct {
+	*ledger.Memory
+	last *ledger.Decision
+}
+
+func (s heard) Approvals() ledger.Approvals { return heardApprovals{s.Memory.Approvals(), s.last} }
+
+type heardApprovals struct {
+	ledger.Approvals
+	last *ledger.Decision
+}
+
+func (a heardApprovals) Decide(ctx context.Context, d ledger.Decision) (ledger.Approval, error) {
+	*a.last = d
+	return a.Approvals.Decide(ctx, d)
+}
+
+// A ruling says whose it is, by which credential, and on which terms.
+func TestRulingIsBound(t *testing.T) {
+	t.Parallel()
+	var last ledger.Decision
+	w := newWorld(t, func(c *canopytest.Clock) ledger.Store {
+		return heard{ledger.NewMemory(ledger.Options{Now: c.Now}), &last}
+	})
+	c := w.hire("ana")
+	b := w.in(c)
+	e := w.pending("trader", 8*payment.Dollar)
+	f := b.form(b.want("/approvals/"+string(e.ApprovalID)), "/approvals/"+string(e.ApprovalID))
+	f.Set("answer", "approve")
+	f.Set("by", "ben")
+	f.Set("via", "cli")
+	b.post("/approvals/"+string(e.ApprovalID), f)
+	if last.By != "ana" || last.Via != "page" || last.Credential != c.Reveal() || last.TermsHash != e.TermsHash || last.ID != e.ApprovalID || last.Way != ledger.AtDesk || !last.Approve {
+		t.Errorf("the ledger was told %+v", last)
+	}
+}
+
+// A form does what it is for: that of a freeze ends none, and none logs out.
+func TestFormsOfOtherActs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	b := w.in(w.hire("ana"))
+	if err := w.store.(ledger.Freezer).Freeze(t.Context(), "trader", "ben", "odd prices"); err != nil {
+		t.Fatal(err)
+	}
+	page := b.want("/freeze")
+	stop := b.form(page[strings.Index(page, `value="freeze"`)-400:], "/freeze")
+	for stop.Get("act") != "freeze" {
+		page = page[strings.Index(page, "</form>")+1:]
+		stop = b.form(page[strings.Index(page, `action="/freeze"`):], "/freeze")
+	}
+	stop.Set("act", "unfreeze")
+	stop.Set("agent", "trader")
+	stop.Set("reason", "x")
+	if a := b.post("/freeze", stop); a.status != http.StatusForbidden {
+		t.Errorf("a freeze's form as its end: %d", a.status)
+	}
+	out := b.form(b.want("/freeze"), "/freeze")
+	if a := b.post("/logout", out); a.status != http.StatusForbidden {
+		t.Errorf("a freeze's form as a logout: %d", a.status)
+	}
+	if all, err := w.store.(ledger.Freezer).Freezes(t.Context()); err != nil || all["trader"] == "" {
+		t.Errorf("frozen %v, %v", all, err)
+	}
+	// Nor does a login that is not needed lead away.
+	for _, next := range []string{"//evil.example/", "https://evil.example/"} {
+		if a := b.get("/login?next=" + url.QueryEscape(next)); a.status != http.StatusSeeOther || a.header.Get("Location") != "/" {
+			t.Errorf("%s: %d to %s", next, a.status, a.header.Get("Location"))
+		}
 	}
 }
