@@ -449,6 +449,10 @@ func compare(t *testing.T, d dice, where string, tally map[string]int) {
 			t.Errorf("%s at %v\n%s\ndeal %+v\nhistory %+v\ngot  %+v\nwant %+v", where, now, doc, offer, before, got, want)
 			return
 		}
+		if got, want := fmt.Sprint(v.Approvers, v.Quorum, v.Shadow), o.people(offer.agent); got != want {
+			t.Errorf("%s: %s ruled by %s, want %s\n%s", where, offer.agent, got, want, doc)
+			return
+		}
 		if applied := left.Apply(known); !equalVerdicts(applied, v) {
 			t.Errorf("%s: Apply differs from Evaluate (-evaluate +apply):\n%s", where, cmp.Diff(v, applied))
 			return

@@ -501,6 +501,17 @@ func isOpen(texts []string, zone string, now time.Time) bool {
 	return false
 }
 
+// people are who rules on what an agent asks for, and how many of them must.
+func (o oracle) people(agent string) string {
+	_, t := o.table(agent)
+	named := listOf(t, "approvers")
+	quorum := min(1, len(named))
+	if q, ok := t["quorum"]; ok {
+		quorum = int(q.(int64))
+	}
+	return fmt.Sprint(named, quorum, textOf(t, "mode", "") == "shadow")
+}
+
 // habits are the rules about what was paid before.
 func (o oracle) habits(name string, t map[string]any, d deal, cost *big.Int, before []past, say func(int, string)) {
 	mine := func(b past) bool {
