@@ -24,8 +24,10 @@ const (
 type approvalsView struct {
 	view
 	Asked    []asked
-	From, To int // of those that wait
-	Earlier  int // where the page before begins, -1 for none
+	Sum      string // of all that wait
+	Dearest  string // of them; empty where there is one
+	From, To int    // of those that wait
+	Earlier  int    // where the page before begins, -1 for none
 	Later    int
 	Decided  []decidedView
 }
@@ -45,6 +47,7 @@ func (p *Page) approvalsPage(w http.ResponseWriter, r *http.Request, s *session)
 	from, _ := strconv.Atoi(r.URL.Query().Get("from"))
 	from = max(0, min(from, len(l.pending)-1))
 	v.From = from + 1
+	v.Sum, v.Dearest = sumOf(l.pending)
 	h := p.records()
 	for _, ap := range l.pending[from:min(from+askedOnPage, len(l.pending))] {
 		a, err := p.asked(r.Context(), s, h, ap)
@@ -66,6 +69,21 @@ func (p *Page) approvalsPage(w http.ResponseWriter, r *http.Request, s *session)
 		return
 	}
 	p.render(w, r, http.StatusOK, "approvals", v)
+}
+
+// sumOf is what all that wait would cost, and the dearest of several: a dear one
+// does not hide among cheap ones.
+func sumOf(pending []ledger.Approval) (sum, dearest string) {
+	var total, most payment.USD
+	for i := range pending {
+		cost := pending[i].Terms.Cost()
+		total, _ = total.Add(cost)
+		most = max(most, cost)
+	}
+	if len(pending) > 1 {
+		dearest = most.String()
+	}
+	return total.String(), dearest
 }
 
 // decidedLately are payments that a person was asked about, among the newest.

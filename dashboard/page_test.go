@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
@@ -46,5 +47,41 @@ func TestDeny(t *testing.T) {
 	}
 	if got, err := w.store.Entry(t.Context(), e.ID); err != nil || got.State != ledger.Rejected {
 		t.Errorf("the payment is %s, %v", got.State, err)
+	}
+}
+
+// A thousand requests are shown in pages, the oldest first, with their sum and
+// the dearest of them before all.
+func TestManyRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	b := w.in(w.hire("ana"))
+	var ids []string
+	for i := range 1000 {
+		usd := 6 * payment.Dollar
+		if i == 700 {
+			usd = 29 * payment.Dollar
+		}
+		ids = append(ids, string(w.pending("trader", usd).ApprovalID))
+		w.clock.Advance(time.Millisecond)
+	}
+	b.want("/", "(1000) Approvals", "1000 requests, $6023.00 in all, the dearest $29.00", "1 to 20, the oldest first")
+	seen := 0
+	for next := "/"; next != ""; {
+		body := b.want(next)
+		for strings.Contains(body, `action="/approvals/`) {
+			_, body, _ = strings.Cut(body, `action="/approvals/`)
+			if seen >= len(ids) || !strings.HasPrefix(body, ids[seen]) {
+				t.Fatalf("number %d on the pages is %.32s", seen, body)
+			}
+			seen++
+		}
+		next = ""
+		if link, _, more := strings.Cut(body, `">Newer</a>`); more {
+			next = link[strings.LastIndex(link, `href="`)+len(`href="`):]
+		}
+	}
+	if seen != len(ids) {
+		t.Errorf("the pages show %d of %d", seen, len(ids))
 	}
 }

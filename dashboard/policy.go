@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -35,10 +36,13 @@ func (p *Page) lastDecisions(ctx context.Context, look, each int) (rules []*rule
 			said = []policy.Reason{{Status: payment.Allowed, Code: "allowed", Text: "no rule had anything against it"}}
 		}
 		for _, r := range said {
-			key := r.Code + "\x00" + r.Rule + "\x00" + r.Status.String()
+			key := fmt.Sprint(r.Code, "\x00", r.Rule, "\x00", r.Status, r.Shadow)
 			v := at[key]
 			if v == nil {
 				v = &ruleView{Code: clean(r.Code, 80), Text: clean(r.Rule, 200), Status: words(r.Status.String())}
+				if r.Shadow {
+					v.Status += ", in shadow"
+				}
 				at[key], rules = v, append(rules, v)
 			}
 			if v.Count++; len(v.Last) < each {
