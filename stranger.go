@@ -2,6 +2,9 @@ package canopy
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
@@ -34,8 +37,16 @@ func (r *round) tell(s payment.Settlement) {
 }
 
 // knownName is the cursor that is there once a use was acted on that is not
-// behind the cursor of its account.
-func knownName(s payment.Settlement) string { return "known/" + s.Slot.String() + "/" + s.TxHash }
+// behind the cursor of its account. It stands for all that the use was said to
+// have done: one that turns out to have moved more is another.
+func knownName(s payment.Settlement) string {
+	h := sha256.New()
+	fmt.Fprint(h, s.Slot.String(), "\n", s.TxHash, "\n", s.Fee, "\n", s.Token, "\n", s.Canceled, s.Failed, "\n")
+	for _, m := range s.Moved {
+		fmt.Fprint(h, m.Address, " ", m.Amount, "\n")
+	}
+	return "known/" + hex.EncodeToString(h.Sum(nil))
+}
 
 // known reports whether an earlier round told of s and acted on it: whoever ended its freeze
 // since has judged it.

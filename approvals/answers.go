@@ -26,8 +26,13 @@ import (
 // is refused.
 type Answers struct{ desk *Desk }
 
-// NewAnswers returns the handler of a desk.
-func NewAnswers(desk *Desk) *Answers { return &Answers{desk} }
+// NewAnswers returns the handler of a desk. Whatever the desk's way is called,
+// what comes in here came over a network.
+func NewAnswers(desk *Desk) *Answers {
+	remote := *desk
+	remote.way = ledger.Remote
+	return &Answers{&remote}
+}
 
 // maxAnswer bounds the body of an answer.
 const maxAnswer = 16 << 10

@@ -142,6 +142,19 @@ func TestAnswers(t *testing.T) {
 	want(200, "approved")(w.post(body(two, true, dan)))
 }
 
+// However the desk's way is called, what comes over a network needs named
+// approvers.
+func TestAnswersAreRemote(t *testing.T) {
+	t.Parallel()
+	w := newAnswering(t)
+	w.handler = approvals.NewAnswers(approvals.NewDesk(w.store, "slack", nil))
+	ana := w.add("ana")
+	e := pending(t, w.store, "/a")
+	if status, code := w.post(body(e, true, ana)); status != 403 || code != "no_approvers" {
+		t.Errorf("%d %s", status, code)
+	}
+}
+
 // FuzzAnswer: no body that is not an answer rules.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"approvalId":"appr_01J9ZC3V5Y8Q2T4W6X8Z0A1B2C","approve":true,"credential":"c","termsHash":"00"}`))

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,13 @@ func (g *target) RoundTrip(r *http.Request) (*http.Response, error) {
 		return g.answer(r)
 	}
 	return answer(204, ""), nil
+}
+
+// count is how many deliveries came. What it synchronizes with is what came.
+func (g *target) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.got)
 }
 
 func answer(status int, body string, header ...string) *http.Response {
@@ -149,10 +157,10 @@ func TestWebhookHostileText(t *testing.T) {
 func TestWebhookBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := ledger.NewMemory(ledger.Options{})
-		down := true
+		var up atomic.Bool
 		g := &target{answer: func(*http.Request) (*http.Response, error) {
 			switch {
-			case !down:
+			case up.Load():
 				return answer(200, ""), nil
 			case time.Now().Minute()%2 == 0:
 				return nil, errors.New("connection refused")
@@ -170,10 +178,11 @@ func TestWebhookBackoff(t *testing.T) {
 		go func() { done <- w.Run(ctx, time.Second) }()
 		time.Sleep(6 * time.Hour)
 		synctest.Wait()
-		n := len(g.got)
+		n := g.count()
 		if n < 10 || n > 50 {
 			t.Errorf("%d attempts in six hours", n)
 		}
+		g.mu.Lock()
 		for i, at := range g.times[1:4] {
 			pause, want := at.Sub(g.times[i]), 5*time.Second<<i
 			if pause < want*8/10 || pause > want+time.Second {
@@ -184,27 +193,28 @@ func TestWebhookBackoff(t *testing.T) {
 		for i := range g.times[1:] {
 			longest = max(longest, g.times[i+1].Sub(g.times[i]))
 		}
+		g.mu.Unlock()
 		if longest < 30*time.Minute || longest > 31*time.Minute {
 			t.Errorf("the longest pause is %v, want the 30 minutes that were asked for", longest)
 		}
 		if u, err := store.Undelivered(t.Context(), "webhook", time.Now()); err != nil || len(u) != 1 || u[0].Attempts != n || u[0].Failure == "" {
 			t.Errorf("undelivered: %+v, %v", u, err)
 		}
-		down = false
+		up.Store(true)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if len(g.got) != n+1 {
-			t.Errorf("%d attempts once it was up, want 1", len(g.got)-n)
+		if g.count() != n+1 {
+			t.Errorf("%d attempts once it was up, want 1", g.count()-n)
 		}
 		// It expires, which is told too.
 		time.Sleep(time.Until(begun.Add(25 * time.Hour)))
 		synctest.Wait()
-		if last := g.got[len(g.got)-1]; last.Type != "approval.expired" {
-			t.Errorf("the last is %s", last.Type)
-		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+		if last := g.got[len(g.got)-1]; last.Type != "approval.expired" {
+			t.Errorf("the last is %s", last.Type)
 		}
 		if slices.Compact(slices.Clone(g.ids[:n+1]))[0] != g.ids[n] {
 			t.Errorf("attempts of one delivery have ids of their own: %q", g.ids)
