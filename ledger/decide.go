@@ -90,13 +90,16 @@ func (d *Decision) voter(tx Tx, a *Approval) (string, error) {
 // named is the approver's name as it was added, where credential is theirs now.
 func named(tx Tx, name, credential string) (string, error) {
 	who, err := tx.Approver(name)
-	if errors.Is(err, ErrNotFound) {
-		who, err = &Approver{}, nil
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return "", err
 	}
-	if err == nil && !who.Holds(credential) {
-		err = ErrCredential
+	if err != nil {
+		who = &Approver{} // it takes as long to find that nobody has this name
 	}
-	return who.Name, err
+	if !who.Holds(credential) {
+		return "", ErrCredential
+	}
+	return who.Name, nil
 }
 
 // standing is how many people have said yes to a and may rule now, with the last

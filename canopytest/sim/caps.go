@@ -95,7 +95,7 @@ func (o *oracle) caps(r *record) {
 	for i := range w.setup.caps {
 		l := &w.setup.caps[i]
 		for _, payee := range l.payees(r) {
-			if !l.covers(r, r, payee) {
+			if !l.covers(r, r, payee) || o.over(r, l) {
 				continue
 			}
 			begin := l.begin(r.authorized)
@@ -140,13 +140,13 @@ func (o *oracle) windows() {
 		var sum payment.USD
 		first, count := 0, int64(0)
 		for k, m := range all {
-			if !l.covers(m.r, m.r, payment.Address{}) {
+			if !l.covers(m.r, m.r, payment.Address{}) || o.over(m.r, l) {
 				continue
 			}
 			sum += m.r.paid()
 			count++
 			for ; !all[first].at.After(l.begin(m.at)); first++ {
-				if l.covers(all[first].r, all[first].r, payment.Address{}) {
+				if l.covers(all[first].r, all[first].r, payment.Address{}) && !o.over(all[first].r, l) {
 					sum -= all[first].r.paid()
 					count--
 				}

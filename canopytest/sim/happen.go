@@ -236,6 +236,9 @@ func (w *world) rule() {
 	for len(w.asked) > 0 && now.Sub(w.asked[0].expires) > time.Minute {
 		w.asked = w.asked[1:]
 	}
+	if w.chance(4) {
+		w.override()
+	}
 	if len(w.asked) == 0 {
 		return
 	}
@@ -244,18 +247,15 @@ func (w *world) rule() {
 	if w.chance(4) {
 		return // nobody looks at it
 	}
-	by := "ana"
-	if w.chance(6) {
-		by = a.agent
-	}
-	ruling := approvals.Ruling{Approve: !w.chance(4), By: by}
+	by, credential := w.person(a.agent)
+	ruling := approvals.Ruling{Approve: !w.chance(4), By: by, Credential: credential.Reveal()}
 	desk := approvals.NewDesk(w.book, "sim", func() time.Time { return w.now.Add(w.machine) })
 	got, err := desk.Rule(context.Background(), a.id, ruling)
 	w.note("%s rules on approval %d: %v, %v", by, a.n, ruling.Approve, err)
 	if err == nil {
 		w.oracle.ruled(a, ruling, got)
 	}
-	if err == nil || errors.Is(err, ledger.ErrDecided) {
+	if err == nil && got.Status != ledger.ApprovalPending || errors.Is(err, ledger.ErrDecided) {
 		w.asked = append(w.asked[:i:i], w.asked[i+1:]...)
 	}
 }

@@ -7,12 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/canopy-go/canopy/approvals"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 )
-
-type approvalRuling = approvals.Ruling
 
 var payer = mustPayer()
 

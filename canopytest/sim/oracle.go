@@ -32,6 +32,7 @@ type oracle struct {
 	orphans   []*record          // authorized by a process that died
 	asked     map[payment.ApprovalID]*asking
 	grants    []*asking // in order
+	refusals  []refusal // the last ones
 	keys      map[keyOf][]*record
 	equal     map[printOf][]*record
 	purses    map[payment.BudgetID]*purse
@@ -89,6 +90,7 @@ type record struct {
 	txHash      string     // of its transaction, as recorded
 	watched     bool
 	owner       *proc
+	over        bool // an approver let it go over the caps of its table
 
 	state      ledger.State
 	version    int64
@@ -125,6 +127,8 @@ type asking struct {
 	expires time.Time // by the ledger
 	granted bool
 	used    bool
+	over    bool     // an approver let it go over a cap
+	yes     []string // who said so
 	want    want
 	keys    []string // of other calls that were told to wait for it
 }
@@ -191,6 +195,7 @@ func (o *oracle) reserved(t *task, q *ledger.Request, e ledger.Entry, err error)
 	case ledger.Denied:
 		o.refusedBudget(q, e)
 		o.denied(e)
+		o.refuse(e, t.want)
 	}
 }
 
@@ -225,6 +230,7 @@ func (o *oracle) authorized(t *task, q *ledger.Request, e ledger.Entry) {
 		authorized: e.AuthorizedAt, validBefore: e.ValidBefore, watched: e.Watched, owner: t.p,
 		state: e.State, version: e.Version,
 	}
+	r.over = e.ApprovalID != "" && o.asked[e.ApprovalID] != nil && o.asked[e.ApprovalID].over
 	if a := o.asked[e.ApprovalID]; e.Terms.IsTransfer() && a != nil && !t.want.isTransfer() {
 		r.memo = a.want.memo // it is resumed
 	} else if e.Terms.IsTransfer() {
@@ -410,19 +416,6 @@ func (o *oracle) once(t *task, q *ledger.Request, e ledger.Entry, r *record) {
 		if r.authorized.Before(safe) {
 			w.breaks("F11: %s is made while the equal %s is %s and was not delivered, %v before it is safe", r, other, other.state, safe.Sub(r.authorized))
 		}
-	}
-}
-
-// ruled sees a person's answer that was taken.
-func (o *oracle) ruled(a *asking, r approvalRuling, got ledger.Approval) {
-	switch {
-	case r.By == a.agent:
-		o.w.breaks("I7: %s ruled on its own approval %d", a.agent, a.n)
-	case !got.DecidedAt.Before(a.expires):
-		o.w.breaks("I7: approval %d is ruled on after it expired", a.n)
-	}
-	if a.granted = r.Approve; a.granted {
-		o.grants = append(o.grants, a)
 	}
 }
 

@@ -21,6 +21,7 @@ type setup struct {
 	lanes  int  // of the pool on Tempo
 	caps   []limit
 	asks   map[string]payment.USD // by table: approve_above; absent where it never asks
+	quorum map[string]int         // by table: how many of the named people have to say yes; absent where nobody is named
 	ttl    time.Duration
 	guard  time.Duration // duplicate_window
 	valid  time.Duration // max_validity
@@ -56,7 +57,7 @@ func newSetup(rng *rand.Rand) setup {
 		procs: 2 + rng.IntN(7), agents: []string{table, "bob", "carol"}[:1+rng.IntN(3)],
 		fleet: rng.IntN(2) == 0, calm: rng.IntN(10) == 0, nodes: []int{0, 1, 1, 2, 2, 3}[rng.IntN(6)], others: []int{0, 1, 1, 2, 2, 2, 2, 3}[rng.IntN(8)], lanes: []int{1, 3, 5, 8, 8, 16}[rng.IntN(6)],
 		ttl: 5 * time.Minute, guard: 90 * time.Second, valid: []time.Duration{30, 60, 60, 120}[rng.IntN(4)] * time.Second,
-		asks: map[string]payment.USD{},
+		asks: map[string]payment.USD{}, quorum: map[string]int{},
 	}
 	for _, t := range []string{"default", table} {
 		s.caps = append(s.caps,
@@ -74,6 +75,11 @@ func newSetup(rng *rand.Rand) setup {
 	s.caps = append(s.caps, limit{usd: pick(300*cent, 700*cent), span: span()})
 	if rng.IntN(2) == 0 {
 		s.caps = append(s.caps, limit{usd: 2000 * cent, day: true})
+	}
+	for _, t := range []string{"default", table} {
+		if n := rng.IntN(4); n > 0 && n < 3 {
+			s.quorum[t] = n
+		}
 	}
 	return s
 }
@@ -113,9 +119,19 @@ func (s *setup) document() string {
 		if above, ok := s.asks[t]; ok {
 			doc += fmt.Sprintf("approve_above = %q\n", above)
 		}
+		if n, ok := s.quorum[t]; ok {
+			doc += fmt.Sprintf("approvers = [\"%s\"]\nquorum = %d\n", strings.Join(named, "\", \""), n)
+		}
 	}
 	return doc
 }
+
+// named are the people whom policies name, where they name anybody; the others
+// have credentials too.
+var (
+	named  = []string{"ana", "ben", "cyd"}
+	others = []string{"dan"}
+)
 
 // tableOf is the table that judges an agent.
 func tableOf(agent string) string {

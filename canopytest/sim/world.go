@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/canopy-go/canopy/approvals"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
 	"github.com/canopy-go/canopy/policy"
@@ -33,6 +34,7 @@ type world struct {
 	timers   map[*timer]struct{}
 
 	book      *ledger.Memory
+	people    map[string]approvals.Credential
 	policy    *policy.Policy
 	protocols []protocol
 	key       *signer.Key
@@ -94,6 +96,9 @@ func newWorld(seed uint64, rail string) (*world, error) {
 		return nil, err
 	}
 	w.book = ledger.NewMemory(w.clock())
+	if err := w.hire(); err != nil {
+		return nil, err
+	}
 	w.newSellers()
 	w.procs = make([]*proc, w.setup.procs)
 	for n := range w.procs {

@@ -62,7 +62,12 @@ type ending struct {
 
 func newCaps(c *checking, p *policy.Policy) *caps {
 	out := &caps{c: c, policy: p, sums: map[ledger.CounterKey]*sum{}}
-	out.late.less = func(a, b *counted) bool { return a.at.Before(b.at) }
+	out.late.less = func(a, b *counted) bool {
+		if a.at.Equal(b.at) {
+			return !a.over && b.over
+		}
+		return a.at.Before(b.at)
+	}
 	if len(c.budgets) > 0 {
 		out.windows = append(out.windows, scopeWindow{policy.ScopeBudget, policy.Window{Kind: policy.Ever}})
 	}
@@ -85,8 +90,8 @@ func newCaps(c *checking, p *policy.Policy) *caps {
 
 // payment takes an authorized payment; they come in the order in which they
 // were made, and are counted in that in which they were authorized.
-func (k *caps) payment(e *ledger.Entry, events []ledger.Event, over bool) {
-	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, kept: e.Spent, mine: k.policy != nil && e.Policy == k.policy.Hash(), ruled: e.ApprovalID != "", over: over}
+func (k *caps) payment(e *ledger.Entry, events []ledger.Event) {
+	p := &counted{id: e.ID, at: e.AuthorizedAt, facts: e.Facts(), cost: e.Cost, kept: e.Spent, mine: k.policy != nil && e.Policy == k.policy.Hash(), ruled: e.ApprovalID != "", over: k.c.over[e.ID]}
 	if p.mine {
 		pay := payment.Payment{Agent: e.Agent, Terms: e.Terms, Host: e.Host, Run: e.Run}
 		p.limits = k.policy.Evaluate(pay, e.AuthorizedAt, policy.History{}).Limits
@@ -94,7 +99,7 @@ func (k *caps) payment(e *ledger.Entry, events []ledger.Event, over bool) {
 	p.limits = append(slices.Clip(p.limits), k.c.budgets.limits(k.c, e)...)
 	p.lasts(e, events)
 	k.flush(e.CreatedAt)
-	if e.AuthorizedAt.After(e.CreatedAt) {
+	if p.over || e.AuthorizedAt.After(e.CreatedAt) {
 		heap.Push(&k.late, p)
 		return
 	}
@@ -156,9 +161,13 @@ func (p *counted) end(w policy.Window) time.Time {
 
 var forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// flush counts what was authorized up to now.
+// flush counts what was authorized up to now. Of one instant, what went over its
+// caps comes last: it may have been authorized after all others.
 func (k *caps) flush(now time.Time) {
-	for len(k.late.list) > 0 && !k.late.list[0].at.After(now) {
+	for len(k.late.list) > 0 {
+		if next := k.late.list[0]; next.at.After(now) || next.over && next.at.Equal(now) {
+			return
+		}
 		k.count(heap.Pop(&k.late).(*counted))
 	}
 }

@@ -121,6 +121,7 @@ type checking struct {
 	caps     *caps
 	budgets  budgets
 	gas      gas
+	over     map[payment.ID]bool // what an approver let go over the caps of its table
 
 	slots, keys, approvals marks
 }
@@ -207,17 +208,16 @@ func (c *checking) payment(ctx context.Context, e *ledger.Entry, events []ledger
 	if !again(e) {
 		c.slots.add(n, e.Slot.String(), "")
 	}
-	c.evidence.payment(c, e)
-	c.gas.payment(c, e)
-	over, err := false, error(nil)
 	if e.ApprovalID != "" {
 		c.approvals.add(n, string(e.ApprovalID), "")
-		if over, err = c.approval(ctx, e); err != nil {
+		if err := c.approval(ctx, e); err != nil {
 			return err
 		}
 	}
+	c.evidence.payment(c, e)
+	c.gas.payment(c, e)
 	if c.caps != nil {
-		c.caps.payment(e, events, over)
+		c.caps.payment(e, events)
 	}
 	return nil
 }
@@ -294,11 +294,11 @@ func again(e *ledger.Entry) bool {
 	return e.Slot.Kind == payment.SlotLane && e.State == ledger.ExpiredUnused
 }
 
-// approval is I7, and whether an approver let e go over a cap.
-func (c *checking) approval(ctx context.Context, e *ledger.Entry) (over bool, err error) {
+// approval is I7, and takes note of what an approver let go over a cap.
+func (c *checking) approval(ctx context.Context, e *ledger.Entry) error {
 	a, err := c.store.Approvals().Approval(ctx, e.ApprovalID, e.AuthorizedAt)
 	if err != nil {
-		return false, err
+		return err
 	}
 	switch {
 	case a.Status != ledger.ApprovalGranted || a.UsedAt.IsZero():
@@ -316,7 +316,13 @@ func (c *checking) approval(ctx context.Context, e *ledger.Entry) (over bool, er
 	case a.Override && len(a.Approvers) == 0:
 		c.found(e, "I7: nobody was named who could let it go over a cap")
 	}
-	return a.Override && len(a.Approvers) > 0, nil
+	if a.Override && len(a.Approvers) > 0 {
+		if c.over == nil {
+			c.over = map[payment.ID]bool{}
+		}
+		c.over[e.ID] = true
+	}
+	return nil
 }
 
 // people is how many distinct people who may said yes to a.

@@ -167,13 +167,21 @@ func sorted[T any](m map[string]T) []string {
 // which money moved, no more of it moved than the cap lets.
 func (v *evidence) windows(c *checking) {
 	slices.SortFunc(v.moved, func(a, b move) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
-	k := newCaps(c, c.o.Policy)
+	all, within := newCaps(c, c.o.Policy), newCaps(c, c.o.Policy) // without what went over its caps
 	for _, m := range v.moved {
 		p := &counted{id: m.id, at: m.at, facts: m.facts, cost: m.cost, kept: m.cost, spent: m.at}
-		k.count(p)
+		all.count(p)
+		over := c.over[m.id]
+		if !over {
+			within.count(p)
+		}
 		for _, l := range c.o.Policy.Limits(m.facts.Agent) {
+			k := all
+			if yields(l.Scope.Kind) {
+				k = within
+			}
 			n := k.sums[ledger.NewCounterKey(l.Scope, l.Window)]
-			if n != nil && (l.Counting && n.count > l.Count || !l.Counting && n.usd > l.USD) {
+			if n != nil && !l.Shadow && !(over && k == within) && (l.Counting && n.count > l.Count || !l.Counting && n.usd > l.USD) {
 				c.add(fmt.Sprintf("%s: I2: with it %s moved in %s by the chain's time, over %s", m.id, n.usd, l.Scope.Key(), l))
 			}
 		}
