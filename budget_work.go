@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/canopy-go/canopy/internal/clock"
@@ -141,8 +141,7 @@ type heldBudget struct {
 	purse ledger.Budgeter
 	ctx   context.Context
 
-	mu    sync.Mutex
-	ended bool // and that is recorded
+	ended atomic.Bool // and that is recorded
 }
 
 func heldOf(ctx context.Context) *heldBudget {
@@ -150,11 +149,9 @@ func heldOf(ctx context.Context) *heldBudget {
 	return h
 }
 
-// finish records that h has ended, once.
+// finish records that h has ended. Who comes second finds it recorded.
 func (h *heldBudget) finish(why string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ended {
+	if h.ended.Load() {
 		return nil
 	}
 	detached, done := clock.WithTimeout(context.WithoutCancel(h.ctx), h.c.cfg.Clock, recordTime)
@@ -164,7 +161,7 @@ func (h *heldBudget) finish(why string) error {
 			slog.String("budget", string(h.id)), slog.String("error", err.Error()))
 		return err
 	}
-	h.ended = true
+	h.ended.Store(true)
 	return nil
 }
 
@@ -180,7 +177,7 @@ type work struct {
 func (c *Client) work(ctx context.Context) (work, error) {
 	w := work{run: c.run}
 	if c.cfg.BudgetToken != "" {
-		base, err := c.base.join(ctx, c)
+		base, err := c.joined(ctx)
 		if err != nil {
 			return w, err
 		}
@@ -202,28 +199,21 @@ func (c *Client) work(ctx context.Context) (work, error) {
 	return w, nil
 }
 
-// baseBudget is the budget of Config.BudgetToken, once it was asked for.
-type baseBudget struct {
-	mu     sync.Mutex
-	budget *ledger.Budget
-}
-
-func (b *baseBudget) join(ctx context.Context, c *Client) (*ledger.Budget, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.budget != nil {
-		return b.budget, nil
+// joined is the budget of Config.BudgetToken; it is asked for until it is known.
+func (c *Client) joined(ctx context.Context) (*ledger.Budget, error) {
+	if b := c.base.Load(); b != nil {
+		return b, nil
 	}
 	purse, err := c.purse()
 	if err != nil {
 		return nil, err
 	}
-	got, err := purse.JoinBudget(ctx, c.cfg.Agent, c.cfg.BudgetToken.Reveal(), "", c.cfg.Now())
+	b, err := purse.JoinBudget(ctx, c.cfg.Agent, c.cfg.BudgetToken.Reveal(), "", c.cfg.Now())
 	if err != nil {
 		return nil, fmt.Errorf("Config.BudgetToken: %w", err)
 	}
-	b.budget = &got
-	return b.budget, nil
+	c.base.Store(&b)
+	return &b, nil
 }
 
 // resumed is ctx with the budget that a payment was asked for under, where ctx

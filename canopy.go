@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/canopy-go/canopy/approvals"
@@ -182,8 +183,8 @@ type Client struct {
 	offers offerCache
 	probes probes
 	boot   boot
-	base   baseBudget
-	run    string // what caps per run count by outside of budgets
+	base   atomic.Pointer[ledger.Budget] // of Config.BudgetToken, once it is known
+	run    string                        // what caps per run count by outside of budgets
 }
 
 var _ http.RoundTripper = (*Client)(nil)
