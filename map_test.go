@@ -16,7 +16,7 @@ func TestAttacksAreMapped(t *testing.T) {
 	doc, err := os.ReadFile("docs/attacks.md")
 	must(t, err)
 	want := map[int]bool{}
-	for _, span := range [][2]int{{1, 50}, {59, 59}, {61, 62}, {54, 54}, {70, 98}} {
+	for _, span := range [][2]int{{1, 50}, {53, 54}, {56, 63}, {70, 98}} {
 		for n := span[0]; n <= span[1]; n++ {
 			want[n] = true
 		}
