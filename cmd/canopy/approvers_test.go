@@ -410,3 +410,19 @@ func TestCredentialIsNotShown(t *testing.T) {
 		}
 	}
 }
+
+// The environment holds the credential of a person's own shell; a file that is
+// named comes before it.
+func TestCredentialFromTheEnvironment(t *testing.T) {
+	w := newWorld(t, namedPolicy, route("GET /dear", 150*payment.Cent))
+	ana, ben := w.person("ana"), w.person("ben")
+	t.Setenv(credentialEnv, credentialIn(t, ana))
+	id := w.asks(w.url + "/dear")
+	contains(t, w.want(0, "approvals", "approve", id, "--yes").out, "pending by ana")
+	contains(t, w.want(0, "approvals", "approve", id, "--yes", "--credential-file", ben).out, "approved by ben")
+	t.Setenv(credentialEnv, "hunter2")
+	id = w.asks(w.url+"/dear", "--agent", "trader")
+	if r := w.want(1, "approvals", "deny", id, "--yes"); strings.Contains(r.err+r.out, "hunter2") {
+		t.Errorf("the credential is printed: %s", r.err)
+	}
+}
