@@ -2,6 +2,7 @@ package canopy_test
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -42,6 +43,32 @@ func TestMPPMemoIsApproved(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A memo that is written otherwise is no other purchase: the equal transfer is a
+// duplicate without a key, and the same payment under one.
+func TestMPPMemoSpelling(t *testing.T) {
+	text := "0x" + hex.EncodeToString([]byte("inv 7")) + strings.Repeat("00", 27)
+	for name, memos := range map[string][2]string{
+		"case": {"0x" + strings.Repeat("AB", 32), "0x" + strings.Repeat("ab", 32)}, "text": {"inv 7", text}, "hex": {text, "inv 7"},
+	} {
+		for _, key := range []string{"", "k"} {
+			t.Run(name+" key "+key, func(t *testing.T) {
+				play(t, onTempo(setup{}), func(t *testing.T, w *world) {
+					first, err := w.client.Pay(t.Context(), onChain(dollars(dime, key), memos[0]))
+					must(t, err)
+					second, err := w.client.Pay(t.Context(), onChain(dollars(dime, key), memos[1]))
+					must(t, err)
+					if key == "" && (second.Status != canopy.Denied || second.Code != "duplicate") || key != "" && second.PaymentID != first.PaymentID {
+						t.Errorf("%+v, then %+v", first, second)
+					}
+					if n := len(w.chain.Transfers()); n != 2 { // and its fee
+						t.Errorf("%d transfers", n)
+					}
+				})
+			})
+		}
 	}
 }
 

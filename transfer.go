@@ -218,6 +218,7 @@ func (c *Client) transferOffer(ctx context.Context, t *Transfer) (offered, error
 		if err != nil {
 			return offered{}, fmt.Errorf("canopy: transfer on %s: %w", t.Chain.Name(), err)
 		}
+		t.Memo = payment.PlainMemo(t.Memo) // two spellings are one purchase
 		return offered{rail: c.rails[rail.Name()], offer: offer}, nil
 	}
 	return offered{}, unfit("Chain", fmt.Errorf("no rail of this client transfers on %s", t.Chain.Name()))
