@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -94,10 +95,14 @@ func joined(parts ...string) string {
 	return s
 }
 
-// priceOption reads --max-price.
+// priceOption reads --max-price. An empty one is a mistake, never no limit: it is
+// what a variable of the shell gives that is not set.
 func priceOption(c *cobra.Command, s string) ([]canopy.Option, error) {
-	if s == "" {
+	if !c.Flags().Changed("max-price") {
 		return nil, nil
+	}
+	if s == "" {
+		return nil, usage(c, errors.New("--max-price: it is empty: leave it out, or give dollars such as 0.05"))
 	}
 	usd, err := payment.ParseUSD(s)
 	if err != nil {

@@ -95,6 +95,7 @@ func TestFetchRequest(t *testing.T) {
 		"bad method":     {"-X", "GE T"},
 		"bad price":      {"--max-price", "ten"},
 		"bad price unit": {"--max-price", "-1"},
+		"empty price":    {"--max-price", ""},
 		"bad time":       {"--max-time", "soon"},
 		"bad wait":       {"--wait", "-1s"},
 		"two bodies":     {"--json", "-i"},

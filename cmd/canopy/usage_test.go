@@ -54,6 +54,17 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// A variable of the shell that is not set is no limit that was meant.
+func TestEmptyMaxPrice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent))
+	for _, verb := range []string{"fetch", "check", "policy explain"} {
+		r := w.want(2, append(strings.Fields(verb), w.url+"/cent", "--max-price", "")...)
+		contains(t, r.err, "--max-price: it is empty", "See canopy "+verb+" --help")
+	}
+	w.chain.AssertSpent(t, w.payer, 0)
+}
+
 // Every command has help with an example, and completion works in four shells.
 func TestHelp(t *testing.T) {
 	t.Parallel()
