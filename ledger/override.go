@@ -64,8 +64,8 @@ const (
 	overrideAge = 24 * time.Hour // of the denial
 )
 
-// yields reports whether an approver may let one payment go over l.
-func yields(l *policy.Limit) bool {
+// Yields reports whether an approver may let one payment go over l.
+func Yields(l policy.Limit) bool {
 	switch l.Scope.Kind {
 	case policy.ScopeAgent, policy.ScopeHost, policy.ScopePayee, policy.ScopeCategory, policy.ScopeRun:
 		return !l.Asks
@@ -224,7 +224,7 @@ func (s *reserving) yield() {
 // over notes which caps the payment goes over.
 func (s *reserving) over(uses []policy.Use) {
 	for _, u := range uses {
-		if !yields(&u.Limit) || u.Limit.Shadow || u.Fits(s.verdict.Cost) {
+		if !Yields(u.Limit) || u.Limit.Shadow || u.Fits(s.verdict.Cost) {
 			continue
 		}
 		r := policy.Reason{

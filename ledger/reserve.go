@@ -220,7 +220,7 @@ func (s *reserving) limits() ([]policy.Use, error) {
 	switch {
 	case s.override:
 		s.yield()
-		s.verdict = s.verdict.Apply(slices.DeleteFunc(slices.Clone(uses), func(u policy.Use) bool { return yields(&u.Limit) }))
+		s.verdict = s.verdict.Apply(slices.DeleteFunc(slices.Clone(uses), func(u policy.Use) bool { return Yields(u.Limit) }))
 		s.over(uses)
 	case !all:
 		s.verdict = s.verdict.Apply(uses)

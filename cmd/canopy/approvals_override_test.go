@@ -56,6 +56,9 @@ allow = ["host:127.0.0.1"]
 	approval := list[len(list)-1]["approvalId"].(string)
 	contains(t, w.want(0, "approvals", "show", approval).out, "over the cap", "the invoice is due", "yes by ana via cli")
 	contains(t, w.want(0, "approvals", "list", "--all", "--json").out, `"override": true`)
+	if v := w.want(0, "approvals", "show", approval, "--json").object(t); v["next"] != "call_canopy_fetch" {
+		t.Errorf("what is next: %v", v["next"])
+	}
 	w.want(0, "fetch", w.url+"/c")
 	if got := last(); got == id {
 		t.Errorf("the denied payment itself was paid")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -88,6 +89,9 @@ func (a *app) blocked(ctx context.Context, f *config.File, s ledger.Store, ap le
 	uses, err := s.Use(ctx, v.Limits, now)
 	if err != nil {
 		return "", err
+	}
+	if ap.Override {
+		uses = slices.DeleteFunc(uses, func(u policy.Use) bool { return ledger.Yields(u.Limit) })
 	}
 	if v = v.Apply(uses); v.Status == payment.Denied {
 		return v.Reason(), nil
