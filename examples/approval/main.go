@@ -37,17 +37,17 @@ const exampleKey = "0x4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f
 
 func main() {
 	log.SetFlags(0)
-	if err := run(context.Background()); err != nil {
+	if err := run(context.Background(), os.Stdin, os.Stdout); err != nil {
 		log.Fatal("approval: ", err)
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, in *os.File, out io.Writer) error {
 	store := ledger.NewMemory(ledger.Options{})
 
 	// Whoever sits at the keyboard rules, and the program does not wait for them
 	// but where it says so.
-	keyboard, err := prompt(store)
+	keyboard, err := prompt(store, in, out)
 	if err != nil {
 		return err
 	}
@@ -70,10 +70,10 @@ func run(ctx context.Context) error {
 	var pending *canopy.PendingError
 	switch {
 	case errors.As(err, &denied):
-		fmt.Println("Denied:", denied.Result.Reason)
+		fmt.Fprintln(out, "Denied:", denied.Result.Reason)
 		return nil
 	case errors.As(err, &pending):
-		fmt.Println("Nobody answered: it waits on, as", pending.Result.ApprovalID)
+		fmt.Fprintln(out, "Nobody answered: it waits on, as", pending.Result.ApprovalID)
 		return nil
 	case err != nil:
 		return err
@@ -84,31 +84,31 @@ func run(ctx context.Context) error {
 		return err
 	}
 	paid, _ := canopy.PaymentOf(resp)
-	fmt.Printf("Paid %s to %s, %s. The seller answers %s: %s\n", paid.Amount, paid.Recipient, paid.State, resp.Status, body)
+	fmt.Fprintf(out, "Paid %s to %s, %s. The seller answers %s: %s\n", paid.Amount, paid.Recipient, paid.State, resp.Status, body)
 	return nil
 }
 
 // prompt asks at the terminal, and where there is none somebody who types by
 // himself: then what can write to the input can say yes, which a real program
 // does not want.
-func prompt(store ledger.Store) (*approvals.Prompt, error) {
-	cfg := approvals.PromptConfig{Desk: approvals.NewDesk(store, "terminal", nil), By: "you", In: os.Stdin, Out: os.Stderr}
+func prompt(store ledger.Store, in *os.File, out io.Writer) (*approvals.Prompt, error) {
+	cfg := approvals.PromptConfig{Desk: approvals.NewDesk(store, "terminal", nil), By: "you", In: in, Out: out}
 	p, err := approvals.NewPrompt(cfg)
 	if !errors.Is(err, approvals.ErrNoTerminal) {
 		return p, err
 	}
 	typed, hands := io.Pipe()
-	cfg.By, cfg.In, cfg.Out, cfg.Unattended = "ana", typed, &reader{hands: hands}, true
+	cfg.By, cfg.In, cfg.Out, cfg.Unattended = "ana", typed, &reader{hands, out}, true
 	return approvals.NewPrompt(cfg)
 }
 
 // reader plays a person who says yes to what is asked.
-type reader struct{ hands io.Writer }
+type reader struct{ hands, out io.Writer }
 
 func (r *reader) Write(shown []byte) (int, error) {
-	os.Stdout.Write(shown)
-	if string(shown) != "" && shown[len(shown)-1] == ' ' { // a question
-		fmt.Println("yes, this once")
+	r.out.Write(shown)
+	if n := len(shown); n > 0 && shown[n-1] == ' ' { // a question
+		fmt.Fprintln(r.out, "yes, this once")
 		go io.WriteString(r.hands, "yes, this once\n")
 	}
 	return len(shown), nil
