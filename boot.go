@@ -67,11 +67,12 @@ func (c *Client) catchUp(ctx context.Context) {
 }
 
 // reconcileBriefly is Reconcile within probeTime. It goes on when the caller
-// leaves, and logs what it could not do.
+// leaves, and logs what it could not do. Foreign uses that it meets are logged,
+// and told by the next Reconcile.
 func (c *Client) reconcileBriefly(ctx context.Context) Reconciliation {
 	bounded, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.cfg.Clock, probeTime)
 	defer cancel()
-	r, err := c.Reconcile(bounded)
+	r, err := c.reconcile(bounded, true)
 	if errors.Is(err, context.DeadlineExceeded) {
 		c.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "reconciliation was not done in time", slog.Duration("within", probeTime))
 		err = nil

@@ -30,6 +30,8 @@ type looked struct {
 	next  uint64    // the first block that was not
 	known bool      // false where none was
 	since time.Time // our clock at the first look; zero where a ledger does not know it
+	due   due       // what is behind the cursor and nobody was told of
+	been  uint64    // the first block that no round looked at
 
 	contested []error // of this round: uses before next that were not confirmed. The cursor stays before them
 	byAll     int     // how many of them all nodes show
@@ -64,8 +66,15 @@ func (r *round) lookedAt(ctx context.Context, k account) (looked, error) {
 	}
 	out := looked{next: at + 1, known: true}
 	since, known, err := c.Cursor(ctx, sinceName(k))
+	if err != nil {
+		return out, err
+	}
 	if known {
 		out.since = time.Unix(int64(since), 0)
+	}
+	out.been = out.next
+	if out.due, err = r.dueOf(ctx, k); err == nil && !r.quiet && out.due.is() {
+		out.next = min(out.next, out.due.told+1)
 	}
 	return out, err
 }
@@ -129,6 +138,17 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from *lo
 			}
 			continue
 		}
+		acted, err := r.actedOn(ctx, s)
+		if err != nil {
+			return err
+		}
+		if acted {
+			r.tell(s)
+			told = append(told, s)
+		}
+		if acted || s.Block < from.been {
+			continue // or another round told of it
+		}
 		if sure, err := r.confirms(ctx, rec, from, s); err != nil {
 			return err
 		} else if !sure {
@@ -146,17 +166,26 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from *lo
 		told = append(told, s)
 	}
 	for _, s := range told {
-		if s.Block > last {
-			if err := r.remember(ctx, s); err != nil {
-				return err
-			}
+		switch {
+		case r.quiet:
+			err = r.owe(ctx, k, from, s)
+		case s.Block > last:
+			err = r.remember(ctx, s)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	c, ok := r.c.cfg.Store.(ledger.Cursors)
-	if ok && last >= from.next {
-		err = c.MoveCursor(ctx, cursorName(k), last)
+	if !ok || last < from.next {
+		return nil
 	}
-	return err
+	if !r.quiet && from.due.is() {
+		if err := c.MoveCursor(ctx, toldName(k), last); err != nil {
+			return err
+		}
+	}
+	return c.MoveCursor(ctx, cursorName(k), last)
 }
 
 // confirms reports whether all nodes show s, and remembers it where they do not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/canopy-go/canopy/canopytest"
 	"github.com/canopy-go/canopy/ledger"
 	"github.com/canopy-go/canopy/payment"
+	"github.com/canopy-go/canopy/policy"
 )
 
 // What one of two nodes leaves out for a while is found all the same.
@@ -317,5 +319,146 @@ func TestInventedUseHidesNoLaterTheft(t *testing.T) {
 		if got := w.lookedTo(); got < w.chain.Final().Number {
 			t.Errorf("looked up to block %d", got)
 		}
+	})
+}
+
+// again is a new process on the world's ledger.
+func (w *world) again() {
+	w.t.Helper()
+	c, err := canopy.New(w.cfg)
+	must(w.t, err)
+	w.client = c
+}
+
+// A use that the sweep within a call meets is logged there, acted on once, and
+// told by the next Reconcile, once.
+func TestUseMetWithinACall(t *testing.T) {
+	for _, what := range []canopy.ForeignUse{canopy.FreezeOnForeignUse, canopy.WarnOnForeignUse} {
+		t.Run(fmt.Sprint(what), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, setup{config: func(w *world, c *canopy.Config) {
+					watching(w, c)
+					c.ForeignUse = what
+				}})
+				freezes := what == canopy.FreezeOnForeignUse
+				_, url := w.sells(dime)
+				w.bought(w.get(url))
+				w.clock.Advance(11 * time.Minute)
+				w.reconcile()
+				w.elsewhere(url + "other")
+				w.chain.Finalize()
+				w.again()
+				if g := w.get(url + "2"); (g.err != nil) != freezes {
+					t.Fatalf("the call that met it: %+v", g)
+				}
+				if log := w.logs.String(); !strings.Contains(log, "outside this ledger") {
+					t.Error("the call logged nothing of it")
+				}
+				w.frozen(freezes)
+				if freezes {
+					must(t, w.store.(ledger.Freezer).Unfreeze(t.Context(), "", "ana", "it was us"))
+				}
+				w.clock.Advance(time.Minute)
+				w.chain.Finalize()
+				w.again()
+				w.bought(w.get(url + "3")) // a second call looks further, and acts on it no more
+				w.frozen(false)
+				cursor := w.lookedTo()
+				if r := w.reconcile(); len(r.Foreign) != 1 || r.Known != 0 {
+					t.Errorf("told %+v, %d known", r.Foreign, r.Known)
+				}
+				w.frozen(false)
+				if now := w.lookedTo(); now < cursor {
+					t.Errorf("the cursor went from %d to %d", cursor, now)
+				}
+				for range 2 {
+					if r := w.reconcile(); len(r.Foreign)+r.Known != 0 {
+						t.Errorf("told again: %+v, %d known", r.Foreign, r.Known)
+					}
+				}
+
+				// The next ones: one that a call meets, and one that is told at once.
+				w.elsewhere(url + "more")
+				w.chain.Finalize()
+				w.again()
+				w.get(url + "4")
+				w.frozen(freezes)
+				w.elsewhere(url + "most")
+				w.chain.Finalize()
+				if r := w.reconcile(); len(r.Foreign) != 2 {
+					t.Errorf("told %+v", r.Foreign)
+				}
+				if r := w.reconcile(); len(r.Foreign)+r.Known != 0 {
+					t.Errorf("told again: %+v, %d known", r.Foreign, r.Known)
+				}
+			})
+		})
+	}
+}
+
+// What a call met in the minutes of a ledger's first look is told too.
+func TestEarlyUseMetWithinACall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, setup{config: watching})
+		_, url := w.sells(dime)
+		w.bought(w.get(url))
+		w.elsewhere(url + "other")
+		w.chain.Finalize()
+		w.again()
+		w.bought(w.get(url + "2"))
+		w.frozen(false)
+		if r := w.reconcile(); len(r.Foreign) != 1 {
+			t.Errorf("told %+v", r.Foreign)
+		}
+		if r := w.reconcile(); len(r.Foreign) != 0 {
+			t.Errorf("told again: %+v", r.Foreign)
+		}
+		w.frozen(false)
+	})
+}
+
+// during is a chain that has something happen within one question.
+type during struct {
+	*canopytest.Chain
+	happens func()
+}
+
+func (d *during) Confirm(ctx context.Context, s payment.Settlement) (bool, error) {
+	if f := d.happens; f != nil {
+		d.happens = nil
+		f()
+	}
+	return d.Chain.Confirm(ctx, s)
+}
+
+// What a Reconcile told of while a call looked less far is not told again, and
+// freezes nobody a second time.
+func TestToldWhileACallLooks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &during{}
+		w := newWorld(t, setup{config: func(w *world, c *canopy.Config) {
+			d.Chain = w.chain
+			c.Treasury.Chains = []canopy.Chain{d}
+		}})
+		_, url := w.sells(dime)
+		w.bought(w.get(url))
+		w.clock.Advance(11 * time.Minute)
+		w.reconcile()
+		w.elsewhere(url + "other")
+		w.chain.Finalize()
+		d.happens = func() {
+			w.elsewhere(url + "later")
+			w.chain.Finalize()
+			if r := w.reconcile(); len(r.Foreign) != 2 {
+				t.Errorf("told %+v", r.Foreign)
+			}
+		}
+		w.again()
+		w.denied(w.get(url+"2"), policy.CodeFrozen)
+		must(t, w.store.(ledger.Freezer).Unfreeze(t.Context(), "", "ana", "it was us"))
+		if r := w.reconcile(); len(r.Foreign) != 1 {
+			t.Errorf("told %+v", r.Foreign)
+		}
+		w.frozen(false)
 	})
 }

@@ -56,7 +56,12 @@ func (r Reconciliation) moved() bool { return r.Settled+r.Released+r.Cancelled >
 // An error means that the ledger could not be read, or that ctx ended; what was
 // done until then stands in the Reconciliation.
 func (c *Client) Reconcile(ctx context.Context) (Reconciliation, error) {
-	r := &round{c: c, acted: map[useOf]bool{}, told: map[useOf]bool{}, again: map[useOf]bool{}}
+	return c.reconcile(ctx, false)
+}
+
+// reconcile is Reconcile; where it is quiet, nobody is told of what it finds.
+func (c *Client) reconcile(ctx context.Context, quiet bool) (Reconciliation, error) {
+	r := &round{c: c, quiet: quiet, acted: map[useOf]bool{}, told: map[useOf]bool{}, again: map[useOf]bool{}}
 	err := r.run(ctx)
 	return r.out, err
 }
@@ -97,6 +102,7 @@ func (c *Client) logRound(ctx context.Context, r Reconciliation, err error) {
 // round is one Reconcile.
 type round struct {
 	c     *Client
+	quiet bool // within a call: nobody reads out
 	out   Reconciliation
 	found []finding      // and not recorded yet
 	acted map[useOf]bool // frozen for, in this round

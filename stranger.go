@@ -39,13 +39,19 @@ func (r *round) tell(s payment.Settlement) {
 // knownName is the cursor that is there once a use was acted on that is not
 // behind the cursor of its account. It stands for all that the use was said to
 // have done: one that turns out to have moved more is another.
-func knownName(s payment.Settlement) string {
+func knownName(s payment.Settlement) string { return "known/" + digest(s) }
+
+// actedName is the cursor that is there once a use was acted on within a call,
+// which told nobody.
+func actedName(s payment.Settlement) string { return "acted/" + digest(s) }
+
+func digest(s payment.Settlement) string {
 	h := sha256.New()
 	fmt.Fprint(h, s.Slot.String(), "\n", s.TxHash, "\n", s.Fee, "\n", s.Token, "\n", s.Canceled, s.Failed, "\n")
 	for _, m := range s.Moved {
 		fmt.Fprint(h, m.Address, " ", m.Amount, "\n")
 	}
-	return "known/" + hex.EncodeToString(h.Sum(nil))
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // known reports whether an earlier round told of s and acted on it: whoever ended its freeze
