@@ -312,6 +312,8 @@ func TestWebhookHostileTarget(t *testing.T) {
 			t.Errorf("%s: undelivered: %+v, %v", path, u, err)
 		}
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if posts != 5 {
 		t.Errorf("%d posts, want one for each target: redirects are not followed", posts)
 	}
