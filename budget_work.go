@@ -92,9 +92,10 @@ func (c *Client) WithBudget(ctx context.Context, name string, usd USD) (context.
 	h := &heldBudget{id: b.ID, root: b.Root, parent: heldOf(ctx), c: c, purse: purse}
 	inner, stop := context.WithCancel(context.WithValue(ctx, budgetKey{}, h))
 	h.ctx = inner
-	context.AfterFunc(inner, func() { h.finish("its context has ended") })
+	unwatch := context.AfterFunc(inner, func() { h.finish("its context has ended") })
 	return inner, func() {
-		h.finish("cancelled")
+		h.finish("cancelled") // where it fails, the next call under the context tries again
+		unwatch()
 		stop()
 	}, nil
 }
