@@ -137,7 +137,7 @@ func TestPreview(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, setup{})
+			w := newTransfers(t, setup{}, canopytest.FacilitatorConfig{}).world
 			if tc.before != nil {
 				tc.before(w)
 			}

@@ -158,10 +158,10 @@ func ExampleClient_Preview() {
 
 	to, err := payment.ParseAddress("0x209693Bc6afc0C5328bA36FaF03C514EF312287C")
 	check(err)
-	r, err := s.Preview(context.Background(), canopy.Transfer{To: to, Amount: 6 * canopy.Dollar})
+	r, err := s.Preview(context.Background(), canopy.Transfer{To: to, Amount: 60 * canopy.Dollar})
 	check(err)
 	fmt.Println(r.Status, r.DryRun, r.Reason)
-	// Output: pending_approval true Amount $6.00 exceeds approval threshold of $5
+	// Output: denied true Amount $60.00 exceeds the maximum of $10 per payment
 }
 
 func ExampleClient_Budget() {

@@ -63,69 +63,6 @@ func (c *Client) Pay(ctx context.Context, t Transfer) (Result, error) {
 	})
 }
 
-// Preview judges a direct transfer as Pay would, and reserves, signs and stores
-// nothing. The three outcomes are values; an error means that it could not be
-// judged. Where Pay would fail for want of a way to send it, Warning says so.
-func (c *Client) Preview(ctx context.Context, t Transfer) (Result, error) {
-	o, err := c.transferOffer(ctx, &t)
-	if err != nil {
-		return Result{}, err
-	}
-	if err := c.judgeTransfer(ctx, &o, t); err != nil {
-		return Result{}, err
-	}
-	funded, err := c.funded(ctx, o)
-	if err != nil {
-		return Result{}, err
-	}
-	own, unsent := c.submits(o.offer.Rail, o.offer.Asset.Chain)
-	funded, gas := c.gassed(ctx, funded, own)
-	v := funded.verdict
-	uses, err := c.cfg.Store.Use(ctx, v.Limits, c.cfg.Now())
-	if err != nil {
-		return Result{}, fmt.Errorf("canopy: preview: reading the ledger: %w", err)
-	}
-	if v, err = c.underBudget(ctx, v.Apply(uses), c.cfg.Now()); err != nil {
-		return Result{}, fmt.Errorf("canopy: preview: budget: %w", err)
-	}
-	r := Result{Status: v.Status, DryRun: true}
-	r.of(o.terms)
-	if unsent != nil {
-		r.Warning = "as it is configured, nothing could send it: " + strings.TrimPrefix(unsent.Error(), "canopy: ")
-	}
-	if gas != nil {
-		r.Gas = gas.Bound
-	}
-	r.setReasons(v.Reasons)
-	if err := c.previewLedger(ctx, &r, o.terms); err != nil {
-		return Result{}, err
-	}
-	return r, nil
-}
-
-// previewLedger lowers r by what the ledger would say of any payment now.
-func (c *Client) previewLedger(ctx context.Context, r *Result, terms payment.Terms) error {
-	if err := terms.Check(c.Address()); err != nil {
-		r.deny("bad_terms", badTerms(err))
-	}
-	frozen, why, err := c.frozen(ctx)
-	if err != nil {
-		return fmt.Errorf("canopy: preview: reading the ledger: %w", err)
-	}
-	if frozen {
-		r.deny("frozen", "Payments are frozen: "+why)
-	}
-	if why, err = c.notPinned(ctx); err != nil {
-		return fmt.Errorf("canopy: preview: reading the ledger: %w", err)
-	} else if why != "" {
-		r.deny(ledger.CodePolicyNotPinned, why)
-	}
-	if c.cfg.Treasury.Signer == nil {
-		r.deny("no_signer", "this client has no key to pay with")
-	}
-	return nil
-}
-
 // Resume carries on with a direct transfer of this agent: it pays one that was
 // approved, asks again for one in doubt with the same bytes, waits for one that
 // is on its way, and tells what became of any other. It never makes another

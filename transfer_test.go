@@ -145,9 +145,11 @@ func TestPayRefuses(t *testing.T) {
 				t.Errorf("%s: %+v, %v", name, r, err)
 			}
 		}
-		// A preview tells what would stop it, and judges all the same.
-		if r, err := w.client.Preview(t.Context(), canopy.Transfer{To: friend, Amount: dime, Chain: payment.BaseSepolia}); err != nil || r.Status != canopy.Allowed ||
-			!strings.Contains(r.Warning, "no facilitator is configured for base-sepolia") {
+		// Of what nothing could send, a preview says what Pay says, unless it is denied.
+		if r, err := w.client.Preview(t.Context(), canopy.Transfer{To: friend, Amount: dime, Chain: payment.BaseSepolia}); as[*canopy.TransferError](t, err).Field != "Chain" || !errors.Is(err, x402.ErrNoFacilitator) || r.Status == canopy.Allowed && r.DryRun {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if r, err := w.client.Preview(t.Context(), canopy.Transfer{To: friend, Amount: 2 * payment.Dollar, Chain: payment.BaseSepolia}); err != nil || r.Code != "cap_exceeded" {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if r, err := w.client.Preview(t.Context(), dollars(dime, "")); err != nil || r.Warning != "" || len(r.Recipients) != 1 {
@@ -348,6 +350,67 @@ func TestPayGuard(t *testing.T) {
 			w.counted(dime)
 		})
 	}
+}
+
+// A preview has the status and the reasons of the Pay that follows it: of an equal
+// one within the window, in doubt, before a person, approved, and at the end of a
+// cap; and it leaves nothing.
+func TestPreviewIsWhatPaySays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newTransfers(t, setup{policy: "[policy.default]\nmax_payment = \"$5\"\ncaps = [\"$9 / 24h\"]\nallow = [\"*\"]\napprove_above = \"$1\"\nmax_pending = 1\nduplicate_window = \"10m\"\n"}, canopytest.FacilitatorConfig{})
+		agree := func(name string, tr canopy.Transfer, status canopy.Status, code string) canopy.Result {
+			t.Helper()
+			n := len(w.entries())
+			p, err := w.client.Preview(t.Context(), tr)
+			must(t, err)
+			if len(w.entries()) != n {
+				t.Errorf("%s: the preview left something", name)
+			}
+			r, err := w.client.Pay(t.Context(), tr)
+			must(t, err)
+			if p.Status != status || p.Code != code || r.Status != p.Status || r.Code != p.Code || r.Reason != p.Reason || len(r.Reasons) != len(p.Reasons) || !p.DryRun {
+				t.Errorf("%s: preview %s %q %v, pay %s %q %v", name, p.Status, p.Code, p.Reasons, r.Status, r.Code, r.Reasons)
+			}
+			if p.PaymentID != "" && p.PaymentID != r.PaymentID {
+				t.Errorf("%s: preview names %s, pay %s", name, p.PaymentID, r.PaymentID)
+			}
+			return p
+		}
+		agree("the first", dollars(dime, ""), canopy.Allowed, "")
+		w.clock.Advance(time.Minute)
+		if p := agree("an equal one", dollars(dime, ""), canopy.Denied, "duplicate"); !strings.Contains(p.Reason, "made 1m0s ago") {
+			t.Errorf("%q", p.Reason)
+		}
+		agree("with a key", dollars(dime, "k"), canopy.Allowed, "")
+		w.clock.Advance(10*time.Minute + time.Second)
+		agree("after the window", dollars(dime, ""), canopy.Allowed, "")
+
+		dear := dollars(2*payment.Dollar, "")
+		agree("a dear one", dear, canopy.PendingApproval, "approval_threshold")
+		if p := agree("that waits", dear, canopy.PendingApproval, "approval_threshold"); p.ApprovalID == "" {
+			t.Errorf("%+v", p)
+		}
+		agree("one more", dollars(3*payment.Dollar, ""), canopy.Denied, "too_many_pending")
+		asked, err := w.client.Preview(t.Context(), dear)
+		must(t, err)
+		w.rule(asked.ApprovalID, true)
+		if p, err := w.client.Preview(t.Context(), dear); err != nil || p.Status != canopy.Allowed || p.PaymentID != asked.PaymentID {
+			t.Errorf("approved: %+v, %v", p, err)
+		}
+		if r := w.pay(dear); r.PaymentID != asked.PaymentID {
+			t.Errorf("carried out %s", r.PaymentID)
+		}
+		agree("approved, and paid", dear, canopy.Denied, "duplicate")
+
+		w.f.SetMissteps(canopytest.Refuse)
+		doubt := w.payDoubt(dollars(dime+1, ""))
+		p, err := w.client.Preview(t.Context(), dollars(dime+1, ""))
+		if must(t, err); p.PaymentID != doubt.Result.PaymentID || !strings.Contains(p.Warning, "is not resolved") {
+			t.Errorf("in doubt: %+v", p)
+		}
+		must(t, w.client.Freeze(t.Context(), "lunch"))
+		agree("frozen", dollars(dime+2, ""), canopy.Denied, "frozen")
+	})
 }
 
 // TestPayRace has 32 calls with one key: one pays, and the others wait for its

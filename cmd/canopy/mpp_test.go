@@ -86,7 +86,8 @@ func TestPayOnTempo(t *testing.T) {
 	w.want(2, "pay", to, "0.50", "--chain", "tempo-testnet", "--memo", strings.Repeat("x", 33))
 	// The configuration names one network, and so means that one alone.
 	contains(t, w.want(2, "pay", to, "0.50", "--chain", "tempo").err, `no rail of this client transfers on tempo`, `needs a [[chain]] with id = "eip155:4217"`)
-	w.want(0, "preview", to, "0.50", "--chain", "tempo-testnet", "--memo", "invoice 17")
+	contains(t, w.want(4, "preview", to, "0.50", "--chain", "tempo-testnet", "--memo", "invoice 17").out, "Duplicate of payment "+paid["transactionId"].(string))
+	w.want(0, "preview", to, "0.50", "--chain", "tempo-testnet", "--memo", "invoice 17", "--key", "i18")
 	contains(t, w.want(2, "preview", to, "0.50", "--chain", "tempo-testnet", "--memo", "0x1234").err, "--memo: ")
 }
 

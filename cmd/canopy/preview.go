@@ -12,8 +12,10 @@ func (a *app) previewCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "preview TO USD",
 		Short: "Ask what the policy says of a direct transfer",
-		Long: `Preview judges a transfer of dollars to an address as a payment would be judged.
-Nothing is signed, reserved or recorded, and no password is needed.`,
+		Long: `Preview judges a transfer of dollars to an address as canopy pay would judge it now,
+with the caps, the gas and the duplicates of the ledger, and exits as that would.
+With --key it is judged as a new payment of its own. Nothing is signed, reserved or
+recorded, and no password is needed.`,
 		Example: `  canopy preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 7.50
   canopy preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 0.10 --chain base-sepolia --json
   canopy preview 0x2096a1dd90dd45F9b6C2FB2C3CF0e0d1c7C4287C 2 --chain tempo --memo "invoice 17"`,
@@ -57,6 +59,7 @@ Nothing is signed, reserved or recorded, and no password is needed.`,
 	}
 	c.SetFlagErrorFunc(amountFirst)
 	a.chainVar(c, &flags.chain)
+	c.Flags().StringVar(&flags.key, "key", "", "`KEY` that the payment would have")
 	memoVar(c, &flags.memo)
 	return c
 }

@@ -121,10 +121,13 @@ func TestScreen(t *testing.T) {
 	}
 }
 
+// sentByOthers is a chain with a facilitator, which nobody asks.
+const sentByOthers = "[[chain]]\nid = \"base\"\nfacilitator = \"http://127.0.0.1:1/\"\n[[chain]]\nid = \"base-sepolia\"\nfacilitator = \"http://127.0.0.1:1/\"\n"
+
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	to := canopytest.Address("friend").String()
-	w := newWorld(t, strings.Replace(testPolicy, `"host:localhost"`, `"address:`+to+`"`, 1))
+	w := newWorld(t, strings.Replace(testPolicy, `"host:localhost"`, `"address:`+to+`"`, 1)+sentByOthers)
 	r := w.want(0, "preview", to, "0.10", "--json")
 	wantKeys(t, r, "status txHash transactionId costUsd dryRun amountUsd feeUsd")
 	if v := r.object(t); v["status"] != "allowed" || v["costUsd"] != json.Number("0.10") || v["dryRun"] != true || v["txHash"] != nil || v["transactionId"] != nil {
