@@ -68,7 +68,11 @@ func (s *reserving) answer() (*Entry, Join, error) {
 	}
 	switch {
 	case approved != nil:
-		return approved, 0, nil
+		over, err := overridden(s.tx, approved)
+		if err == nil && over {
+			err = s.duplicate(s.r.Key) // an approver's word is about caps alone
+		}
+		return approved, 0, err
 	case shared != nil:
 		return shared, JoinEqual, nil
 	case pending != nil && s.verdict.Status != payment.Denied:

@@ -10,6 +10,9 @@ import (
 	"github.com/canopy-go/canopy/payment"
 )
 
+// ViaChat is how a ruling of the agent's own host is recorded.
+const ViaChat = "chat"
+
 // Approval is a payment put to a person, bound to its terms. It is used once,
 // by the payment and the agent that it names, before it expires.
 type Approval struct {

@@ -95,6 +95,14 @@ const (
 	ActRevoke
 )
 
+// At is when the act is stamped, for stores, and how far the ledger's time has
+// come by it: after every vote that is on record, whatever the clocks say.
+func (act Act) At(seen Seen, now time.Time, env Env) (Seen, time.Time) {
+	at, _ := env.lenient(seen, now)
+	seen.At = latest(at, seen.At.Add(time.Microsecond))
+	return seen, seen.At
+}
+
 // After is what a becomes by the act, for stores: nil stands for nobody.
 func (act Act) After(a *Approver, name string, secret payment.Hash, now time.Time) (Approver, error) {
 	if err := CheckApprover(name); err != nil {

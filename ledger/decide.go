@@ -59,7 +59,11 @@ func DecideTx(tx Tx, d Decision, env Env) (*Approval, error) {
 	if d.By, err = d.voter(tx, a); err != nil {
 		return a, err
 	}
-	if d.Approve && slices.ContainsFunc(a.Votes, func(v Vote) bool { return strings.EqualFold(v.By, d.By) }) {
+	counted, err := standing(tx, a, a.Approvers)
+	if err != nil {
+		return nil, err
+	}
+	if d.Approve && counted[FoldApprover(d.By)] {
 		return a, ErrVoted
 	}
 	ruled, err := d.vote(tx, e, a, now)
@@ -102,37 +106,56 @@ func named(tx Tx, name, credential string) (string, error) {
 	return who.Name, nil
 }
 
-// standing is how many people have said yes to a and may rule now, with the last
-// vote, which is sound: what was said before a revocation does not count.
-func standing(tx Tx, a *Approval) (int, error) {
-	last := len(a.Votes) - 1
+// standing tells whose yes to a counts now, by folded name, of those whom names
+// has: a vote counts while its voter may rule with the credential that it was
+// given with. What was said before a revocation, a rotation or a return does not.
+func standing(tx Tx, a *Approval, names []string) (map[string]bool, error) {
+	list, out := Approval{Approvers: names}, map[string]bool{}
+	for _, v := range a.Votes {
+		if !v.Approve || !list.Names(v.By) {
+			continue
+		}
+		who, err := tx.Approver(v.By)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		if err == nil && who.RevokedAt.IsZero() && !v.At.Before(who.CreatedAt) && !v.At.Before(who.RotatedAt) {
+			out[FoldApprover(v.By)] = true
+		}
+	}
+	return out, nil
+}
+
+// yes is how many people have said yes to a, with the last vote, which is sound.
+func yes(tx Tx, a *Approval) (int, error) {
 	if len(a.Approvers) == 0 {
 		return a.Yes(), nil
 	}
-	n := 1
-	for _, v := range a.Votes[:last] {
-		who, err := tx.Approver(v.By)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return 0, err
-		}
-		if err == nil && v.Approve && who.RevokedAt.IsZero() && !v.At.Before(who.CreatedAt) {
-			n++
-		}
+	counted, err := standing(tx, a, a.Approvers)
+	if last := a.Votes[len(a.Votes)-1]; err == nil && last.Approve {
+		counted[FoldApprover(last.By)] = true
 	}
-	return n, nil
+	return len(counted), err
+}
+
+// cast is votes with v. A yes takes the place of the yes that its voter gave with
+// a credential which is no more.
+func cast(votes []Vote, v Vote) []Vote {
+	again := func(o Vote) bool { return v.Approve && FoldApprover(o.By) == FoldApprover(v.By) }
+	return append(slices.DeleteFunc(slices.Clone(votes), again), v)
 }
 
 // vote records the answer d to what waits, and what follows from it.
 func (d *Decision) vote(tx Tx, e *Entry, a *Approval, now time.Time) (*Approval, error) {
 	ruled, n := *a, *e
-	ruled.Votes = append(slices.Clip(ruled.Votes), Vote{By: d.By, Via: d.Via, Approve: d.Approve, At: now, Comment: d.Comment})
-	yes, err := standing(tx, &ruled)
+	ruled.Votes = cast(ruled.Votes, Vote{By: d.By, Via: d.Via, Approve: d.Approve, At: now, Comment: d.Comment})
+	said, err := yes(tx, &ruled)
 	switch {
 	case err != nil:
 		return nil, err
 	case !d.Approve:
 		ruled.Status, n.State = ApprovalRefused, Rejected
-	case yes >= ruled.Quorum:
+	case said >= ruled.Quorum:
 		ruled.Status, n.State = ApprovalGranted, Approved
 	}
 	if ruled.Status != ApprovalPending {

@@ -24,9 +24,10 @@ func (m *Memory) act(ctx context.Context, act Act, name string, secret payment.H
 		return err
 	}
 	defer m.mu.Unlock()
-	a, err := act.After(m.tx.approvers[FoldApprover(name)], name, secret, now)
+	seen, at := act.At(m.tx.seen, now, m.env())
+	a, err := act.After(m.tx.approvers[FoldApprover(name)], name, secret, at)
 	if err == nil {
-		m.tx.approvers[FoldApprover(name)] = &a
+		m.tx.approvers[FoldApprover(name)], m.tx.seen = &a, seen
 	}
 	return err
 }

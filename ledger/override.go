@@ -38,6 +38,7 @@ type Override struct {
 	TermsHash  payment.Hash // of the terms that the person saw; zero to go by the stored ones
 	Policy     payment.Hash // of the document that names the approvers: the pinned one, where one is pinned
 	Approvers  []string     // whom it names for the agent
+	Quorum     int          // how many of them it wants; where it is above 1, nothing may be asked of people beside the caps
 	By         string       // one of them
 	Credential string       // theirs; never stored
 	Via        string
@@ -101,7 +102,7 @@ func OverrideTx(tx Tx, o Override, env Env) (*Approval, error) {
 		ttl = overrideTTL
 	}
 	n := *e
-	n.ID, n.ApprovalID = payment.NewID(now), payment.NewApprovalID(now)
+	n.ID, n.ApprovalID = payment.NewID(now), overrideID(e.ID)
 	n.State, n.Version, n.Head, n.Key, n.CreatedAt = PendingApproval, 1, payment.Hash{}, "", now
 	a := &Approval{
 		ID: n.ApprovalID, Payment: n.ID, Agent: n.Agent, Terms: n.Terms, TermsHash: n.TermsHash, Cost: n.Cost, Reason: refusal(e), Purpose: n.Purpose,
@@ -154,6 +155,15 @@ func (o *Override) check(tx Tx, e *Entry, now time.Time) error {
 	if caps == 0 {
 		return fmt.Errorf("%w: no cap denied it", ErrNotOverridable)
 	}
+	if i := slices.IndexFunc(e.Reasons, asksPeople); i >= 0 && o.Quorum > 1 {
+		return fmt.Errorf("%w: it takes %d people as well: %s", ErrNotOverridable, o.Quorum, e.Reasons[i].Text)
+	}
+	switch _, err := tx.Approval(overrideID(e.ID)); {
+	case err == nil:
+		return fmt.Errorf("%w: this denial was overridden before: let the agent ask again", ErrNotOverridable)
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
 	pinned, err := tx.PinnedPolicy()
 	if err != nil {
 		return err
@@ -188,6 +198,12 @@ func (o *Override) check(tx Tx, e *Entry, now time.Time) error {
 	return err
 }
 
+// overrideID is the approval that lets a denied payment go over its caps: there is
+// one of each denial at most.
+func overrideID(denied payment.ID) payment.ApprovalID {
+	return payment.ApprovalID("appr_" + string(denied))
+}
+
 // refusal is the first denial of e, in one line.
 func refusal(e *Entry) string {
 	for _, r := range e.Reasons {
@@ -208,17 +224,25 @@ func overridden(tx Tx, e *Entry) (bool, error) {
 }
 
 // yield takes what the caps say that yield out of a verdict, which was denied by
-// them alone.
-func (s *reserving) yield() {
+// them alone: those caps that denied the payment which the person saw, and no
+// others.
+func (s *reserving) yield(approved *Entry, uses []policy.Use) []policy.Use {
 	v := &s.verdict
-	left := slices.DeleteFunc(slices.Clone(v.Reasons), func(r policy.Reason) bool { return r.Status == payment.Denied && yielding(&r) })
-	if v.Status != payment.Denied || len(left) == len(v.Reasons) {
-		return
+	seen := func(rule, scope string) bool {
+		return slices.ContainsFunc(approved.Reasons, func(r policy.Reason) bool {
+			return r.Status == payment.Denied && yielding(&r) && r.Rule == rule && r.Scope == scope
+		})
 	}
-	v.Reasons = slices.Clip(left)
-	if !slices.ContainsFunc(left, func(r policy.Reason) bool { return r.Status == payment.Denied && !r.Shadow }) {
-		v.Status = payment.PendingApproval // and a person has said yes
+	left := slices.DeleteFunc(slices.Clone(v.Reasons), func(r policy.Reason) bool {
+		return r.Status == payment.Denied && yielding(&r) && seen(r.Rule, r.Scope)
+	})
+	if v.Status == payment.Denied && len(left) < len(v.Reasons) {
+		v.Reasons = slices.Clip(left)
+		if !slices.ContainsFunc(left, func(r policy.Reason) bool { return r.Status == payment.Denied && !r.Shadow }) {
+			v.Status = payment.PendingApproval // and a person has said yes
+		}
 	}
+	return slices.DeleteFunc(slices.Clone(uses), func(u policy.Use) bool { return Yields(u.Limit) && seen(u.Limit.String(), u.Limit.Scope.Key()) })
 }
 
 // over notes which caps the payment goes over.

@@ -68,7 +68,7 @@ func ReserveTx(tx Tx, r *Request, env Env) (*Entry, []policy.Use, error) {
 			return nil, nil, err
 		}
 	}
-	uses, err := s.limits()
+	uses, err := s.limits(earlier)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,7 +187,7 @@ func (s *reserving) deny(code, text string, until time.Time) {
 }
 
 // limits checks every limit of the verdict, and denies where one is full.
-func (s *reserving) limits() ([]policy.Use, error) {
+func (s *reserving) limits(approved *Entry) ([]policy.Use, error) {
 	c := s.count
 	if err := c.start(s.tx, s.now); err != nil {
 		return nil, err
@@ -219,8 +219,7 @@ func (s *reserving) limits() ([]policy.Use, error) {
 	}
 	switch {
 	case s.override:
-		s.yield()
-		s.verdict = s.verdict.Apply(slices.DeleteFunc(slices.Clone(uses), func(u policy.Use) bool { return Yields(u.Limit) }))
+		s.verdict = s.verdict.Apply(s.yield(approved, uses))
 		s.over(uses)
 	case !all:
 		s.verdict = s.verdict.Apply(uses)
@@ -238,6 +237,10 @@ func (s *reserving) limits() ([]policy.Use, error) {
 // store writes what was decided. approved is the payment whose approval is
 // consumed, or nil.
 func (s *reserving) store(approved *Entry) (*Entry, error) {
+	approved, err := s.ruled(approved)
+	if err != nil {
+		return nil, err
+	}
 	var before time.Time
 	if s.verdict.Status != payment.Denied {
 		before = s.validBefore(s.verdict.Status == payment.Allowed || approved != nil)

@@ -77,7 +77,7 @@ func (d *eventData) asked(a *Approval, ev *Event) error {
 	switch ev.To {
 	case PendingApproval:
 		if ev.From == ev.To {
-			a.Votes = append(a.Votes, d.vote(ev))
+			a.Votes = cast(a.Votes, d.vote(ev))
 			if err := a.voted(ev); err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ func (d *eventData) asked(a *Approval, ev *Event) error {
 			return nil // its key went to another
 		}
 		v := d.vote(ev)
-		a.Votes = append(a.Votes, v)
+		a.Votes = cast(a.Votes, v)
 		a.Status, a.DecidedAt = ApprovalGranted, ev.At
 		a.By, a.Via, a.Comment = v.By, v.Via, v.Comment
 		switch {
@@ -122,12 +122,11 @@ func (d *eventData) asked(a *Approval, ev *Event) error {
 	return nil
 }
 
-// voted refuses the last vote where nobody may cast it: the requester, somebody
-// who is not named, or who has said yes before.
+// voted refuses the last vote where nobody may cast it: the requester, or somebody
+// who is not named.
 func (a *Approval) voted(ev *Event) error {
 	last := a.Votes[len(a.Votes)-1]
-	twice := slices.ContainsFunc(a.Votes[:len(a.Votes)-1], func(v Vote) bool { return last.Approve && strings.EqualFold(v.By, last.By) })
-	if twice || isAgent(last.By, a.Agent) || len(a.Approvers) > 0 && !a.Names(last.By) {
+	if isAgent(last.By, a.Agent) || len(a.Approvers) > 0 && !a.Names(last.By) {
 		return fmt.Errorf("ledger: event %d of %s is a vote that %q may not cast", ev.Seq, ev.Payment, last.By)
 	}
 	return nil

@@ -52,8 +52,16 @@ func (s *Store) approver(ctx context.Context, act ledger.Act, kind, name string,
 		if err != nil && err != ledger.ErrNotFound {
 			return err
 		}
-		a, err := act.After(was, name, secret, now)
+		seen, err := t.Seen()
 		if err != nil {
+			return err
+		}
+		seen, at := act.At(seen, now, s.env())
+		a, err := act.After(was, name, secret, at)
+		if err != nil {
+			return err
+		}
+		if err := t.SetSeen(seen); err != nil {
 			return err
 		}
 		micro := func(at time.Time) int64 {
