@@ -101,7 +101,7 @@ func (w *world) override() {
 		Payment: r.e.ID, By: by, Credential: credential.Reveal(), Reason: "it is due", Via: "sim", TTL: w.setup.ttl, Now: w.now.Add(w.machine),
 	}
 	if w.setup.quorum[table] > 0 {
-		says.Approvers = named
+		says.Approvers, says.Quorum = named, w.setup.quorum[table]
 	}
 	got, err := w.book.Override(context.Background(), says)
 	w.note("%s lets a payment of %s go over its caps: %v", by, r.e.Cost, err == nil)

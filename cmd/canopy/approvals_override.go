@@ -54,7 +54,7 @@ freeze, a list, max_payment, a cap of [org] or a budget.`,
 			if err := a.confirm(c.Context(), yes, question); err != nil {
 				return err
 			}
-			names := approversOf(f, e)
+			names, quorum := approversOf(f, e)
 			if len(names) == 0 {
 				return a.notRuled(ledger.ErrNoApprovers, ledger.Approval{})
 			}
@@ -64,7 +64,7 @@ freeze, a list, max_payment, a cap of [org] or a budget.`,
 			}
 			by, _ := credential.Name()
 			ap, err := power.Override(c.Context(), ledger.Override{
-				Payment: e.ID, TermsHash: e.TermsHash, Policy: f.Policy.Hash(), Approvers: names, By: by, Credential: credential.Reveal(),
+				Payment: e.ID, TermsHash: e.TermsHash, Policy: f.Policy.Hash(), Approvers: names, Quorum: quorum, By: by, Credential: credential.Reveal(),
 				Via: "cli", Reason: reason, TTL: ttl, Now: a.now(),
 			})
 			if err != nil {
@@ -116,7 +116,7 @@ func (a *app) printDenied(e ledger.Entry) {
 }
 
 // approversOf are whom the policy of e's agent names today.
-func approversOf(f *config.File, e ledger.Entry) []string {
+func approversOf(f *config.File, e ledger.Entry) (names []string, quorum int) {
 	t, _ := f.Policy.Table(e.Agent)
-	return t.Approvers
+	return t.Approvers, t.Quorum
 }

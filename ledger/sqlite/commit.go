@@ -192,15 +192,24 @@ func (s *Store) attempt(batch []*job) (err error) {
 }
 
 // refresh forgets what is remembered of the file where another connection has
-// committed since.
+// committed since. One that brought it up to a schema of which this process
+// knows nothing ends its writing: it would keep less than that schema says.
 func (s *Store) refresh() error {
 	v, err := s.w.pragma("data_version")
 	if err != nil {
 		return err
 	}
-	if v != s.seen {
-		s.mem, s.seen = newMemory(), v
+	if v == s.seen {
+		return nil
 	}
+	version, err := s.w.pragma("user_version")
+	if err != nil {
+		return err
+	}
+	if version != int64(len(migrations())) {
+		return newer(s.path, version)
+	}
+	s.mem, s.seen = newMemory(), v
 	return nil
 }
 

@@ -83,6 +83,29 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// A ledger that a newer canopy brought up while this one had it open is not
+// written any more.
+func TestMigratedBehind(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	s := open(t, path, Options{Now: func() time.Time { return now }})
+	if _, _, err := s.Reserve(t.Context(), request(now, 1, plain...)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := connect(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if err := c.script("PRAGMA user_version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	if e, _, err := s.Reserve(t.Context(), request(now, 2, plain...)); !errors.Is(err, ErrNewer) {
+		t.Errorf("%s, %v", e.State, err)
+	}
+}
+
 // downTo takes out of c what a schema did not have yet: the tables and indexes
 // that came later, and by the statements what changed in those it had.
 func downTo(t *testing.T, c *conn, version int, statements ...string) {

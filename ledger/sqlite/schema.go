@@ -117,10 +117,13 @@ func identify(c *conn, path string) (int, error) {
 	case app != applicationID || version < 1:
 		return 0, &FileError{path, "is a database of another program", "give the path of a Canopy ledger, or of no file yet", ErrForeign}
 	case version > int64(len(migrations())):
-		return 0, &FileError{path, fmt.Sprintf("was made by a newer canopy (schema %d, this one knows %d)", version, len(migrations())),
-			"use that canopy", ErrNewer}
+		return 0, newer(path, version)
 	}
 	return int(version), nil
+}
+
+func newer(path string, version int64) error {
+	return &FileError{path, fmt.Sprintf("was made by a newer canopy (schema %d, this one knows %d)", version, len(migrations())), "use that canopy", ErrNewer}
 }
 
 // migrate brings the file up from a version, one transaction for each step.
