@@ -33,6 +33,8 @@ type app struct {
 
 	asks map[payment.ChainID]bool // the chains whose nodes are asked, where a command tells of them
 
+	freezer ledger.Freezer // of the ledger that was opened last, where it can
+
 	code int // the outcome that a command left, where it ended without an error
 }
 
@@ -192,11 +194,19 @@ func (a *app) load() (*config.File, error) {
 
 // client opens a client that pays; view one that only looks.
 func (a *app) client(ctx context.Context, f *config.File) (*config.Client, error) {
-	return opened(f.Open(ctx, a.agentName()))
+	c, err := opened(f.Open(ctx, a.agentName()))
+	if err == nil {
+		a.freezer, _ = c.Store.(ledger.Freezer)
+	}
+	return c, err
 }
 
 func (a *app) view(ctx context.Context, f *config.File) (*config.View, error) {
-	return opened(f.View(ctx, a.agentName()))
+	v, err := opened(f.View(ctx, a.agentName()))
+	if err == nil {
+		a.freezer, _ = v.Store.(ledger.Freezer)
+	}
+	return v, err
 }
 
 func opened[T any](c *T, err error) (*T, error) {

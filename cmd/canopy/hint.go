@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/url"
 	"strings"
 
@@ -43,12 +44,27 @@ func (a *app) hint(reasons []canopy.Reason, rawURL string) {
 		case policy.CodeCapExceeded, policy.CodeCountExceeded:
 			a.note("See canopy budget for when there is room again.")
 		case policy.CodeFrozen:
-			a.note("canopy unfreeze --reason TEXT lets it pay again, where canopy freeze stopped it.")
+			a.frozenHint()
 		case ledger.CodePolicyNotPinned:
 			a.note("%s was changed since it was pinned. Look at what changed (canopy policy versions --document), then run canopy policy pin.", name)
 		case "no_signer":
 			a.note("Name a key in [treasury] of %s: canopy init makes one.", name)
 		}
+	}
+}
+
+// frozenHint says how to look at a freeze, and what ends it.
+func (a *app) frozenHint() {
+	var all map[string]string
+	if a.freezer != nil {
+		all, _ = a.freezer.Freezes(context.Background())
+	}
+	if _, everybody := all[""]; everybody {
+		a.note("Everybody on this ledger is frozen. Look first: %s tells of uses of the key that this ledger never signed, and of payments that need an operator. "+
+			"Once it is explained, %s lets everybody pay again.", a.command("reconcile"), a.command("unfreeze --all --reason TEXT"))
+	}
+	if _, alone := all[a.agentName()]; alone {
+		a.note("Agent %s is frozen by itself: look why first. %s lets it pay again.", show(a.agentName(), 100), a.command("unfreeze --agent "+shellWord(a.agentName())+" --reason TEXT"))
 	}
 }
 

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
 
 	"github.com/spf13/cobra"
 
+	"github.com/canopy-go/canopy/config"
 	"github.com/canopy-go/canopy/internal/shape"
 	"github.com/canopy-go/canopy/ledger"
 )
@@ -18,6 +20,7 @@ type resolve struct {
 	settled string
 	unused  bool
 	despite bool
+	unasked bool // despite nodes that cannot tell
 	by      string
 	reason  string
 	yes     bool
@@ -35,8 +38,10 @@ claimed ones: there the seller says that it was paid, and --unused needs
 --despite-claim too. In every other state there is nothing to say.
 
 An authorization that is still valid can still move money: --unused is refused
-until it is dead. What you say is recorded as assumed, with your name, which is
-never that of the agent.`,
+until it is dead. Where [[chain]] names nodes, they are asked first: what they show
+as used is not unused, and where they cannot tell, --unused needs --despite-chain.
+It cannot be taken back: caps that got the money back never count it again. What
+you say is recorded as assumed, with your name, which is never that of the agent.`,
 		Example: `  canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --settled 0x9b1c4e0d7f2a6b8c3d5e9f0a1b2c4d6e8f7a5b3c1d0e2f4a6b8c9d7e5f3a1b0c --reason "seen on the explorer"
   canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --reason "nonce is unused, finalized"
   canopy ledger resolve 01J9ZC3V5Y8Q2T4W6X8Z0A1B2C --unused --despite-claim --reason "no such tx, nonce is unused, finalized"`,
@@ -47,6 +52,7 @@ never that of the agent.`,
 	c.Flags().StringVar(&r.settled, "settled", "", "the transaction `TX` moved the money")
 	c.Flags().BoolVar(&r.unused, "unused", false, "it never moved and cannot move any more")
 	c.Flags().BoolVar(&r.despite, "despite-claim", false, "with --unused: also where the seller says that it was paid")
+	c.Flags().BoolVar(&r.unasked, "despite-chain", false, "with --unused: also where the nodes of [[chain]] cannot tell")
 	c.Flags().StringVar(&r.reason, "reason", "", "`TEXT`: how you know")
 	c.Flags().StringVar(&r.by, "by", me(), "`NAME` of who says so")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "do not ask for confirmation")
@@ -62,10 +68,12 @@ func (a *app) resolve(c *cobra.Command, id string, r *resolve) error {
 		return usage(c, errors.New("--settled: a transaction is 0x and 64 hex digits"))
 	case r.despite && !r.unused:
 		return usage(c, errors.New("--despite-claim goes with --unused"))
+	case r.unasked && !r.unused:
+		return usage(c, errors.New("--despite-chain goes with --unused"))
 	case r.by == "" || r.reason == "":
 		return usage(c, errors.New("--by and --reason: say who you are and how you know"))
 	}
-	s, err := a.store()
+	f, s, err := a.fileAndStore()
 	if err != nil {
 		return err
 	}
@@ -94,7 +102,7 @@ func (a *app) resolve(c *cobra.Command, id string, r *resolve) error {
 		a.fields(cameBack(e)...)
 	}
 	if r.unused {
-		if err := a.spendable(e, r.despite); err != nil {
+		if err := a.spendable(c.Context(), f, e, r); err != nil {
 			return err
 		}
 	}
@@ -136,12 +144,15 @@ func claimed(e ledger.Entry) string {
 }
 
 // spendable tells why e cannot be called unused.
-func (a *app) spendable(e ledger.Entry, despite bool) error {
-	switch {
-	case e.State == ledger.Claimed && !despite:
+func (a *app) spendable(ctx context.Context, f *config.File, e ledger.Entry, r *resolve) error {
+	if e.State == ledger.Claimed && !r.despite {
 		return exit{codeUsage, fmt.Errorf("the seller says that payment %s was paid (%s): look for it on the chain first. "+
 			"If it never moved and never can, add --despite-claim; the caps get %s back", e.ID, claimed(e), e.Cost)}
-	case a.now().Before(e.ValidBefore):
+	}
+	if err := a.asksOf(ctx, f, e, r.unasked); err != nil {
+		return err
+	}
+	if a.now().Before(e.ValidBefore) {
 		return fmt.Errorf("payment %s can still move money until %s: wait until then", e.ID, moment(e.ValidBefore))
 	}
 	return nil
