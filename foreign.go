@@ -145,6 +145,11 @@ func (r *round) foreign(ctx context.Context, rec Reconciler, k account, from *lo
 		if acted {
 			r.tell(s)
 			told = append(told, s)
+			if after {
+				if _, err := r.late(ctx, id, s); err != nil {
+					return err
+				}
+			}
 		}
 		if acted || s.Block < from.been {
 			continue // or another round told of it
@@ -227,10 +232,14 @@ func (r *round) afterRelease(ctx context.Context, id payment.ID, s payment.Settl
 // be was wrong, and no release of theirs is to be trusted.
 func (r *round) resurrected(ctx context.Context, id payment.ID, s payment.Settlement) error {
 	r.tell(s)
+	late, err := r.late(ctx, id, s)
+	if err != nil {
+		return err
+	}
 	if r.acted[useOf{s.Slot, s.TxHash}] {
 		return nil
 	}
-	if err := r.freezeAll(ctx, fmt.Sprintf("payment %s was released, and %s moved its money all the same", id, s.TxHash)); err != nil {
+	if err := r.freezeAll(ctx, fmt.Sprintf("payment %s: %s, and %s moved its money all the same", id, late.how(), s.TxHash)); err != nil {
 		return fmt.Errorf("freezing: %w", err)
 	}
 	r.acted[useOf{s.Slot, s.TxHash}] = true

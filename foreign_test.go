@@ -169,26 +169,46 @@ func TestFirstLookFarBehind(t *testing.T) {
 // A payment that was released on a false word, and whose money then moved, is
 // the worst that can be found: everybody is frozen.
 func TestUseAfterRelease(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWorld(t, setup{config: watching})
-		s, url := w.sells(dime, canopytest.Always(canopytest.AnswerAgain()))
-		w.reconcile() // the first look
-		d := as[*canopy.InDoubtError](t, w.get(url).err)
-		e, err := w.store.Entry(t.Context(), d.Result.PaymentID)
-		must(t, err)
-		_, err = w.store.Advance(t.Context(), ledger.Change{
-			ID: e.ID, Version: e.Version, To: ledger.ExpiredUnused, By: ledger.ByChain, Now: w.clock.Now(),
-		})
-		must(t, err)
-		_, err = s.Harvest().SettleAll(t.Context())
-		must(t, err)
-		w.spent(dime)
-		w.chain.Finalize()
-		if r := w.reconcile(); len(r.Foreign) != 1 {
-			t.Errorf("found %+v", r.Foreign)
+	for _, by := range []ledger.Actor{ledger.ByChain, ledger.ByOperator} {
+		for _, call := range []bool{false, true} { // that meets it before it is told
+			t.Run(fmt.Sprint(by, call), func(t *testing.T) { bubble(t, func(t *testing.T) { useAfterRelease(t, by, call) }) })
 		}
-		w.frozen(true)
+	}
+}
+
+func useAfterRelease(t *testing.T, by ledger.Actor, call bool) {
+	w := newWorld(t, setup{config: watching})
+	s, url := w.sells(dime, canopytest.Always(canopytest.AnswerAgain()))
+	w.reconcile() // the first look
+	d := as[*canopy.InDoubtError](t, w.get(url).err)
+	e, err := w.store.Entry(t.Context(), d.Result.PaymentID)
+	must(t, err)
+	_, err = w.store.Advance(t.Context(), ledger.Change{
+		ID: e.ID, Version: e.Version, To: ledger.ExpiredUnused, By: by, Now: w.clock.Now(),
 	})
+	must(t, err)
+	_, err = s.Harvest().SettleAll(t.Context())
+	must(t, err)
+	w.spent(dime)
+	w.chain.Finalize()
+	if call {
+		w.again()
+		w.denied(w.get(url+"2"), policy.CodeFrozen)
+		must(t, w.store.(ledger.Freezer).Unfreeze(t.Context(), "", "ana", "looked at"))
+	}
+	r := w.reconcile()
+	if len(r.Foreign) != 1 || len(r.Late) != 1 {
+		t.Fatalf("found %+v, %+v", r.Foreign, r.Late)
+	}
+	if l, ok := r.LateUse(r.Foreign[0]); !ok || l.PaymentID != e.ID || l.ReleasedBy != by {
+		t.Errorf("told as %+v", l)
+	}
+	if why := w.frozen(!call); !call && strings.Contains(why, "an operator had called it unused") != (by == ledger.ByOperator) {
+		t.Errorf("frozen for %q", why)
+	}
+	if r := w.reconcile(); len(r.Foreign)+len(r.Late) != 0 {
+		t.Errorf("told again: %+v", r.Foreign)
+	}
 }
 
 // hider is of two nodes, of which one makes up n uses in a block of its choice,

@@ -28,12 +28,13 @@ type Reconciliation struct {
 
 	Changed []Result // the payments that moved
 
-	// Foreign are uses of our key that the ledger does not know: each once, by
+	// Foreign are uses of our key that the ledger does not count: each once, by
 	// the token that it moved where it moved any. Known is how many more there
 	// are that an earlier round told of and acted on, and that are looked at
 	// again only because not all nodes show what came before them.
 	Foreign []payment.Settlement
 	Known   int
+	Late    []LateUse // whose those of Foreign are that a payment of this ledger made after its release
 
 	// Problems are chains that could not be asked and records that could not
 	// be written: what they concern waits for the next round.

@@ -36,7 +36,7 @@ func TestPayCarried(t *testing.T) {
 	if n := len(w.chain.Carried()); n != 2 {
 		t.Errorf("%d transactions", n)
 	}
-	contains(t, w.want(4, "pay", to, "0.10", "--key", "three").out, "Gas cap exceeded: 0.002 + 0.001 > 0.002 / 24h of the coin of base")
+	contains(t, w.want(4, "pay", to, "0.10", "--key", "three").out, "Gas cap exceeded: 0.002 + 0.001 > 0.002 / 24h of the coin of base", "; it frees on ")
 	contains(t, w.want(4, "preview", to, "0.15").out, "Gas cap exceeded: 0.002 + 0.001 > 0.002 / 24h of the coin of base", "at most 0.001 of the chain's own coin")
 	show := w.want(0, "ledger", "show", v["transactionId"].(string)).out
 	contains(t, show, "at most 0.001 of the chain's own coin, by 1 transaction of ours")

@@ -53,12 +53,24 @@ func (a *app) hint(reasons []canopy.Reason, rawURL string) {
 	}
 }
 
+// freezes are those of the ledger that was opened, as far as it tells.
+func (a *app) freezes() map[string]string {
+	if a.freezer == nil {
+		return nil
+	}
+	all, _ := a.freezer.Freezes(context.Background())
+	return all
+}
+
+// everybodyFrozen tells why everybody on the ledger is frozen.
+func (a *app) everybodyFrozen() (why string, frozen bool) {
+	why, frozen = a.freezes()[""]
+	return why, frozen
+}
+
 // frozenHint says how to look at a freeze, and what ends it.
 func (a *app) frozenHint() {
-	var all map[string]string
-	if a.freezer != nil {
-		all, _ = a.freezer.Freezes(context.Background())
-	}
+	all := a.freezes()
 	if _, everybody := all[""]; everybody {
 		a.note("Everybody on this ledger is frozen. Look first: %s tells of uses of the key that this ledger never signed, and of payments that need an operator. "+
 			"Once it is explained, %s lets everybody pay again.", a.command("reconcile"), a.command("unfreeze --all --reason TEXT"))

@@ -208,7 +208,11 @@ func (a *app) printTransfer(t canopy.Transfer, r canopy.Result) {
 		"tx", tx, "approval", string(r.ApprovalID),
 	)
 	for _, reason := range r.Reasons {
-		a.printf("because  %s\n", show(reason.Said(), 400))
+		frees := ""
+		if !reason.Until.IsZero() {
+			frees = "; it frees on " + moment(reason.Until)
+		}
+		a.printf("because  %s%s\n", show(reason.Said(), 400), frees)
 	}
 	a.feeHint(r)
 	switch {

@@ -188,7 +188,7 @@ func TestReconcile(t *testing.T) {
 	w.want(5, "fetch", w.url+"/lost")
 	w.want(5, "fetch", w.url+"/never")
 	r := w.want(0, "reconcile", "--json")
-	wantKeys(t, r, "looked recovered settled released cancelled needsOperator waiting unwatched changed foreign problems proofs knownForeign")
+	wantKeys(t, r, "looked recovered settled released cancelled needsOperator waiting unwatched changed foreign problems proofs knownForeign frozen")
 	if v := r.object(t); v["waiting"].(json.Number) != "2" {
 		t.Errorf("%v", v)
 	}

@@ -78,8 +78,14 @@ webhooks have to tell.`,
 }
 
 func (a *app) printRound(r canopy.Reconciliation) error {
+	why, frozen := a.everybodyFrozen()
 	if a.json {
-		return a.printJSON(shape.ReconciliationOf(r))
+		out := shape.ReconciliationOf(r)
+		if frozen {
+			why = show(why, 500)
+			out.Frozen = &why
+		}
+		return a.printJSON(out)
 	}
 	for _, p := range r.Changed {
 		line := ""
@@ -106,6 +112,15 @@ func (a *app) printRound(r canopy.Reconciliation) error {
 		a.printf("%s  %s  %s\n", p.PaymentID, total, line)
 	}
 	for _, s := range r.Foreign {
+		if l, ok := r.LateUse(s); ok {
+			how := "it had been released by the word of the chain's nodes"
+			if l.ReleasedBy == ledger.ByOperator {
+				how = "an operator had called it unused"
+			}
+			a.printf("LATE TRANSFER of payment %s by %s in block %d: %s, and it moved its money all the same. No cap counts it: lower the caps by it while it would count.\n",
+				l.PaymentID, s.TxHash, s.Block, how)
+			continue
+		}
 		a.printf("FOREIGN USE of the key %s by %s in block %d: not signed by this ledger\n", s.Slot.From, s.TxHash, s.Block)
 	}
 	if r.Known > 0 {
@@ -113,6 +128,9 @@ func (a *app) printRound(r canopy.Reconciliation) error {
 	}
 	for _, p := range r.Problems {
 		a.printf("problem: %s\n", show(p.Error(), 500))
+	}
+	if frozen {
+		a.printf("EVERYBODY on this ledger is frozen: %s\n  Look into it first. Once it is explained: %s\n", show(why, 500), a.command("unfreeze --all --reason TEXT"))
 	}
 	if r.Recovered > 0 {
 		a.printf("%d payments of processes that ended are now in doubt.\n", r.Recovered)

@@ -21,6 +21,7 @@ type Reconciliation struct {
 	Problems  []string     `json:"problems"`
 	Proofs    int          `json:"proofs"`       // that ended
 	Known     int          `json:"knownForeign"` // uses that an earlier round told of
+	Frozen    *string      `json:"frozen"`       // why everybody on the ledger is; null where not
 }
 
 // Changed is a payment that reconciliation moved.
@@ -43,6 +44,9 @@ type ForeignUse struct {
 	TxHash  string          `json:"txHash"`
 	Block   uint64          `json:"block"`
 	At      *Time           `json:"at"`
+
+	TransactionID *payment.ID `json:"transactionId"` // of ours that was released before; null where the ledger never signed it
+	ReleasedBy    *string     `json:"releasedBy"`    // operator or chain
 }
 
 // ReconciliationOf is the shape of r.
@@ -62,6 +66,10 @@ func ReconciliationOf(r canopy.Reconciliation) Reconciliation {
 		}
 		if n, ok := s.Slot.Chain.Number(); ok {
 			out.Foreign[i].ChainID = &n
+		}
+		if l, ok := r.LateUse(s); ok {
+			by := l.ReleasedBy.String()
+			out.Foreign[i].TransactionID, out.Foreign[i].ReleasedBy = &l.PaymentID, &by
 		}
 	}
 	for i, p := range r.Problems {
