@@ -34,14 +34,7 @@ type Budget struct {
 func (c *Client) Budget(ctx context.Context) (Budget, error) {
 	now := c.cfg.Now()
 	v := c.cfg.Policy.Evaluate(payment.Payment{Agent: c.cfg.Agent}, now, policy.History{})
-	var limits []policy.Limit
-	for _, l := range v.Limits {
-		caps := l.Scope.Kind == policy.ScopeAgent || l.Scope.Kind == policy.ScopeOrg
-		if caps && !l.Asks && !l.Shadow { // the others bound nothing
-			limits = append(limits, l)
-		}
-	}
-	uses, err := c.cfg.Store.Use(ctx, limits, now)
+	uses, err := c.cfg.Store.Use(ctx, binding(v.Limits), now)
 	if err != nil {
 		return Budget{}, fmt.Errorf("canopy: budget: %w", err)
 	}
@@ -64,6 +57,18 @@ func (c *Client) Budget(ctx context.Context) (Budget, error) {
 		}
 	}
 	return b, nil
+}
+
+// binding are the caps of the agent and of all: the others bound nothing.
+func binding(all []policy.Limit) []policy.Limit {
+	var limits []policy.Limit
+	for _, l := range all {
+		caps := l.Scope.Kind == policy.ScopeAgent || l.Scope.Kind == policy.ScopeOrg
+		if caps && !l.Asks && !l.Shadow {
+			limits = append(limits, l)
+		}
+	}
+	return limits
 }
 
 // shorter reports whether a is a shorter window than b.

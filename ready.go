@@ -12,8 +12,9 @@ import (
 
 // CannotPay tells why no payment of this agent can be made now, whatever it is
 // for: it is frozen, outside its hours, no policy judges it or another one is
-// pinned, there is no key, no rail, its budget has ended, or the ledger takes nothing new (clock_skew,
-// ledger_missing, ledger_read_only). It is empty where a payment is judged by
+// pinned, there is no key, no rail, a cap on the number of payments is full, its
+// budget has ended, or the ledger takes nothing new (clock_skew, ledger_missing,
+// ledger_read_only). It is empty where a payment is judged by
 // itself. Nothing is reserved.
 func (c *Client) CannotPay(ctx context.Context) ([]Reason, error) {
 	var out []Reason
@@ -43,6 +44,16 @@ func (c *Client) CannotPay(ctx context.Context) ([]Reason, error) {
 	}
 	if len(c.rails) == 0 {
 		deny("no_rail", "This client has no rail to pay by")
+	}
+	caps := binding(v.Limits)
+	uses, err := c.cfg.Store.Use(ctx, caps, c.cfg.Now())
+	if err != nil {
+		return nil, fmt.Errorf("canopy: reading the ledger: %w", err)
+	}
+	for _, r := range (policy.Verdict{Status: payment.Allowed, Limits: caps}).Apply(uses).Reasons {
+		if r.Code == policy.CodeCountExceeded { // whatever the next one costs
+			out = append(out, r)
+		}
 	}
 	switch v, err := c.underBudget(ctx, policy.Verdict{Status: payment.Allowed}, c.cfg.Now()); {
 	case errors.Is(err, ErrBudgetEnded):

@@ -97,7 +97,11 @@ func (t *table) texts(key string) []string {
 		out := make([]string, 0, len(v))
 		for i, item := range v {
 			s, ok := item.(string)
-			if !ok || s == "" {
+			if ok && s == "" {
+				t.problem(fmt.Sprintf("%s[%d]", key, i), "is empty: leave it out, or give it a value")
+				continue
+			}
+			if !ok {
 				t.problem(fmt.Sprintf("%s[%d]", key, i), "is text: write it in quotes, not %s", what(item))
 				continue
 			}
@@ -117,6 +121,8 @@ func (t *table) number(key string) (int64, bool) {
 	case nil:
 	case int64:
 		return v, true
+	case float64:
+		t.problem(key, "is a whole number, written in digits alone")
 	default:
 		t.problem(key, "is a whole number, not %s", what(v))
 	}

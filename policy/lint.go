@@ -233,7 +233,7 @@ func (l *linter) limits(t *table) {
 		l.add(Finding{Level: level, Code: code, Table: t.name, Line: line, Text: text})
 	}
 	if t.max.max == 0 {
-		warn(Fault, "zero_limit", t.maxLine, `max_payment is $0: every payment is denied`)
+		warn(Warning, "zero_limit", t.maxLine, `max_payment is $0: nothing that costs money is paid, only proofs of who asks`)
 	}
 	if t.duplicateWindow == 0 {
 		warn(Warning, "no_duplicate_guard", t.parsed.duplicates.line, `duplicate_window is 0: an equal call pays again at once`)

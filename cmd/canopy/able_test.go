@@ -19,6 +19,7 @@ func TestCannotPay(t *testing.T) {
 	}{
 		"frozen":               {testPolicy, func(t *testing.T, w *world) { w.want(0, "freeze", "--reason", "strange prices") }, "strange prices"},
 		"frozen by the policy": {strings.Replace(testPolicy, "max_payment", "frozen = true\nmax_payment", 1), func(*testing.T, *world) {}, "frozen"},
+		"count_exceeded":       {strings.Replace(testPolicy, "100 payments", "1 payments", 1), func(_ *testing.T, w *world) { w.want(0, "fetch", w.url+"/cent") }, "1 payments / 1h"},
 		"ledger_missing": {testPolicy, func(t *testing.T, w *world) {
 			w.want(0, "fetch", w.url+"/cent")
 			files, _ := filepath.Glob(filepath.Join(w.dir, "canopy.db*"))

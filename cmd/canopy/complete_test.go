@@ -89,6 +89,18 @@ func TestCompleteNothing(t *testing.T) {
 	}
 }
 
+// What is one of few words is offered, and no file for an address.
+func TestCompleteWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testPolicy)
+	if got := strings.Join(w.offered("ledger", "export", "--format", ""), " "); got != "jsonl csv" {
+		t.Errorf("--format: %s", got)
+	}
+	for _, verb := range []string{"pay", "preview"} {
+		contains(t, w.want(0, "__complete", verb, "").out, ":4") // no files
+	}
+}
+
 func TestCompleteBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,6 +131,9 @@ func (f *fetch) options(c *cobra.Command) ([]canopy.Option, error) {
 	}
 	if !f.follow {
 		opts = append(opts, canopy.WithoutRedirects())
+	}
+	if err := keyFlag(c, f.key); err != nil {
+		return nil, err
 	}
 	if c.Flags().Changed("key") {
 		opts = append(opts, canopy.WithKey(f.key))
@@ -320,12 +324,18 @@ func (f *fetch) explain(err error, rawURL string) {
 		f.note("A person approves it with: canopy approvals approve %s\nAfter that, the same fetch again pays.", r.ApprovalID)
 	case errors.As(err, &denied):
 		tell("denied: %s", show(f.reasonOf(denied), 2000))
-		f.and(denied.Result.Reasons, denied.Result.Reason)
+		if r := denied.Result; r.Fee > 0 {
+			tell("cost      %s", costOf(r))
+		}
+		f.and(slices.DeleteFunc(slices.Clone(denied.Result.Reasons), func(r canopy.Reason) bool {
+			return r.Code == canopy.CodeChosen // why this offer and not another, of which none is paid
+		}), denied.Result.Reason)
+		f.feeHint(denied.Result)
 		f.hint(denied.Result.Reasons, rawURL)
 	case errors.As(err, &doubt):
 		tell("%s", show(err.Error(), 2000))
 		f.sellerSaid(doubt.Message)
-		f.note("The money stays held. The same fetch again sends the same bytes while they are valid.\nPay by no other means before %s. See canopy ledger show %s.", moment(doubt.SafeAfter), doubt.Result.PaymentID)
+		f.note("%s", f.doubtful(doubt, "fetch again sends"))
 	case errors.As(err, &paid):
 		tell("%s", show(err.Error(), 2000))
 		f.sellerSaid(paid.Message)
@@ -342,6 +352,10 @@ func (f *fetch) afterPaid(err *canopy.PaidError) string {
 		return "An earlier call with this --key got the answer. Another --key makes a new purchase."
 	case err.Delivered:
 		return "Another call got the answer. An equal fetch is a new purchase."
+	case !err.SafeAfter.After(f.now()) && f.key != "":
+		return "This --key stays with this purchase. Another --key makes a new one."
+	case !err.SafeAfter.After(f.now()):
+		return "An equal fetch is a new purchase."
 	case f.key != "":
 		return "This --key stays with this purchase. Pay by no other means before " + moment(err.SafeAfter) + "."
 	}

@@ -82,7 +82,7 @@ func (s *setup) run(c *cobra.Command) error {
 	text := s.document.text()
 	file, err := config.Parse(path, text) // before anything is written
 	if err != nil {
-		return exit{codeUsage, err}
+		return exit{codeUsage, unwritten(err)}
 	}
 	out := made{Config: path, Ledger: file.Ledger.Path}
 	if file.Treasury.Keystore != "" {
@@ -108,6 +108,23 @@ func (s *setup) run(c *cobra.Command) error {
 		s.printf("  %s\n", step)
 	}
 	return nil
+}
+
+// unwritten is err of a document that is not there yet: it has no lines to name.
+func unwritten(err error) error {
+	var wrong *config.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	var all []error
+	for _, p := range wrong.Problems {
+		text := p.Text
+		if p.Key != "" {
+			text = p.Key + ": " + text
+		}
+		all = append(all, errors.New(text))
+	}
+	return fmt.Errorf("init: nothing was made: %w", errors.Join(all...))
 }
 
 // keystore makes the key, or looks at the one that is there.

@@ -37,6 +37,20 @@ func TestInitDocument(t *testing.T) {
 	}
 }
 
+// What is wrong with a setting names no line of a file that is not there.
+func TestInitRefuses(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "canopy.toml")
+	r := call(t, t.Context(), "", "init", "--config", path, "--key-env", keyEnv, "--approve-above", "0.9")
+	contains(t, r.err, "init: nothing was made: ", "approve_above: ")
+	if r.code != 2 || strings.Contains(r.err, path+":") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("it was made")
+	}
+}
+
 // A host on this machine is not dialled by itself: init tells what to add.
 func TestInitPrivate(t *testing.T) {
 	t.Parallel()

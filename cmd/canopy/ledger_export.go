@@ -49,6 +49,7 @@ spent_usd is what counts in the caps, with the fee that was paid once that is kn
 		},
 	}
 	c.Flags().StringVar(&format, "format", "jsonl", "`FORMAT`: jsonl or csv")
+	c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]cobra.Completion{"jsonl", "csv"}, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().StringVar(&since, "since", "", "only from `TIME` on, such as 24h (ago), 2026-05-08 or 2026-05-08T18:00:00Z")
 	c.Flags().StringVar(&until, "until", "", "only before `TIME`")
 	return c

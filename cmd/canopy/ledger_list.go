@@ -99,6 +99,8 @@ func costs(e ledger.Entry) string {
 	value, ok := e.Terms.Asset.Value(e.Terms.Amount)
 	fee, _ := e.Spent.Sub(value)
 	switch {
+	case e.AuthorizedAt.IsZero() && e.Terms.FeeBound > 0:
+		return fmt.Sprintf("%s with a fee of at most %s", e.Cost, e.Terms.FeeBound)
 	case e.AuthorizedAt.IsZero():
 		return e.Cost.String()
 	case e.State.Freed() && e.Spent > 0:

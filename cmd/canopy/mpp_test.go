@@ -68,6 +68,15 @@ func TestMPP(t *testing.T) {
 	}
 }
 
+// A denial that counts the fee tells the parts of the cost, and so does the list.
+func TestFetchTellsTheFee(t *testing.T) {
+	t.Parallel()
+	w := onTempo(t, testPolicy, canopytest.Route{Pattern: "GET /dear", Price: 2 * payment.Dollar})
+	r := w.want(4, "fetch", w.url+"/dear")
+	contains(t, r.err, "denied: Amount $2.0252 exceeds the maximum of $2", "cost      $2.0252 ($2.00 and a fee of at most $0.0252)", "The figures count the fee at its bound of $0.0252")
+	contains(t, w.want(0, "ledger", "list").out, "$2.0252 with a fee of at most $0.0252")
+}
+
 // A transfer on Tempo is broadcast by the node, with a memo for the payee.
 func TestPayOnTempo(t *testing.T) {
 	t.Parallel()

@@ -42,14 +42,29 @@ func transferOf(c *cobra.Command, args []string, f transferFlags) (t canopy.Tran
 	if t.Amount, err = payment.ParseUSD(args[1]); err != nil || t.Amount == 0 {
 		return t, usage(c, notDollars(args[1]))
 	}
-	if c.Flags().Changed("key") && f.key == "" {
-		return t, usage(c, errors.New("--key: it is empty: leave it out, or give 1 to 256 bytes"))
+	if err := keyFlag(c, f.key); err != nil {
+		return t, err
 	}
 	if t.Chain, err = payment.ChainByName(f.chain); err != nil {
 		return t, usage(c, fmt.Errorf("--chain: %q is not a chain: there are %s, or such as eip155:8453", show(f.chain, 40), strings.Join(chainNames, ", ")))
 	}
 	t.Key, t.Purpose, t.Memo = f.key, f.purpose, f.memo
 	return t, nil
+}
+
+// keyFlag says what is wrong with --key, where it is given.
+func keyFlag(c *cobra.Command, key string) error {
+	switch {
+	case !c.Flags().Changed("key"):
+		return nil
+	case key == "":
+		return usage(c, errors.New("--key: it is empty: leave it out, or give 1 to 256 bytes"))
+	case len(key) > 256:
+		return usage(c, fmt.Errorf("--key: a key has 1 to 256 bytes, not %d", len(key)))
+	case strings.ContainsFunc(key, func(r rune) bool { return r < 0x20 || r == 0x7f }):
+		return usage(c, errors.New("--key: a key has no control characters"))
+	}
+	return nil
 }
 
 func notDollars(s string) error {
@@ -111,7 +126,22 @@ func (a *app) explainDoubt(doubt *canopy.InDoubtError) {
 	if doubt.Message != "" {
 		fmt.Fprintf(a.err, "who submits it says: %s\n", show(doubt.Message, 500))
 	}
-	a.note("The money stays held. The same command again submits the same bytes while they are valid.\nPay by no other means before %s. See canopy ledger show %s.", moment(doubt.SafeAfter), doubt.Result.PaymentID)
+	a.note("%s", a.doubtful(doubt, "command again submits"))
+}
+
+// doubtful says what to do about a payment in doubt: what it holds, what the same
+// again does, and until when nothing else should pay.
+func (a *app) doubtful(doubt *canopy.InDoubtError, again string) string {
+	held, until := "", ""
+	if doubt.Result.Cost() > 0 {
+		held = "The money stays held. "
+	}
+	if doubt.SafeAfter.After(a.now()) {
+		until = "Pay by no other means before " + moment(doubt.SafeAfter) + "."
+	} else {
+		until = "It was to be paid by no other means before " + moment(doubt.SafeAfter) + ": canopy reconcile asks the chain what became of it."
+	}
+	return fmt.Sprintf("%sThe same %s the same bytes while they are valid.\n%s See canopy ledger show %s.", held, again, until, doubt.Result.PaymentID)
 }
 
 func (a *app) payCommand() *cobra.Command {
@@ -163,6 +193,7 @@ person is asked first, the same command pays once it is approved.`,
 		},
 	}
 	c.SetFlagErrorFunc(amountFirst)
+	c.ValidArgsFunction = cobra.NoFileCompletions
 	a.chainVar(c, &f.chain)
 	c.Flags().StringVar(&f.key, "key", "", "`KEY` that makes repeated calls one payment")
 	c.Flags().StringVar(&f.purpose, "purpose", "", "`TEXT`: what it is for, for people")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/canopy-go/canopy"
 	"github.com/canopy-go/canopy/canopytest"
 	"github.com/canopy-go/canopy/payment"
 )
@@ -166,6 +167,30 @@ func TestPayInDoubt(t *testing.T) {
 		t.Errorf("the same command again: %+v", r)
 	}
 	w.chain.AssertSpent(t, w.payer, 5*payment.Cent)
+}
+
+// Of nothing no money is held, and a time that has passed is told as one.
+func TestDoubtIsTold(t *testing.T) {
+	t.Parallel()
+	a := &app{}
+	doubt := &canopy.InDoubtError{Result: canopy.Result{PaymentID: "01J9ZC3V5Y8Q2T4W6X8Z0A1B2C", Amount: payment.Cent}, SafeAfter: time.Now().Add(time.Hour)}
+	text := a.doubtful(doubt, "fetch again sends")
+	contains(t, text, "The money stays held. The same fetch again sends the same bytes", "Pay by no other means before ")
+	doubt.Result.Amount, doubt.SafeAfter = 0, time.Now().Add(-6*time.Second)
+	text = a.doubtful(doubt, "fetch again sends")
+	contains(t, text, "It was to be paid by no other means before ", "6s ago", "canopy ledger show 01J9")
+	if strings.Contains(text, "held") || strings.Contains(text, "Pay by") {
+		t.Errorf("%q", text)
+	}
+	f := &fetch{app: a, key: "k"}
+	past := &canopy.PaidError{SafeAfter: time.Now().Add(-time.Minute)}
+	if text := f.afterPaid(past); text != "This --key stays with this purchase. Another --key makes a new one." {
+		t.Errorf("%q", text)
+	}
+	f.key = ""
+	if text := f.afterPaid(past); text != "An equal fetch is a new purchase." {
+		t.Errorf("%q", text)
+	}
 }
 
 // A denial of a transfer says how its payee would be let.

@@ -58,6 +58,7 @@ recorded, and no password is needed.`,
 		},
 	}
 	c.SetFlagErrorFunc(amountFirst)
+	c.ValidArgsFunction = cobra.NoFileCompletions
 	a.chainVar(c, &flags.chain)
 	c.Flags().StringVar(&flags.key, "key", "", "`KEY` that the payment would have")
 	memoVar(c, &flags.memo)

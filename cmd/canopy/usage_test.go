@@ -65,6 +65,21 @@ func TestEmptyMaxPrice(t *testing.T) {
 	w.chain.AssertSpent(t, w.payer, 0)
 }
 
+// A key that is none is a mistake of usage, told by the flag's name.
+func TestOddKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testPolicy, route("GET /cent", payment.Cent))
+	for key, says := range map[string]string{"": "it is empty", "a\nb": "no control characters", strings.Repeat("k", 257): "1 to 256 bytes, not 257"} {
+		r := w.want(2, "fetch", w.url+"/cent", "--key", key)
+		contains(t, r.err, "--key: ", says, "See canopy fetch --help")
+		if strings.Contains(r.err, "WithKey") {
+			t.Errorf("%q", r.err)
+		}
+	}
+	w.want(0, "fetch", w.url+"/cent", "--key", strings.Repeat("k", 256))
+	w.chain.AssertSpent(t, w.payer, payment.Cent)
+}
+
 // Every command has help with an example, and completion works in four shells.
 func TestHelp(t *testing.T) {
 	t.Parallel()
