@@ -86,6 +86,7 @@ func TestAttack53_DecideNeedsAnApprover(t *testing.T) {
 		w.spent(report)
 
 		// Another agent's client does not see it.
+		w.clock.Advance(time.Second)
 		id = w.pending(w.get(url)).Result.ApprovalID
 		other := newWorld(t, setup{policy: twoOf, config: func(_ *world, c *canopy.Config) { c.Agent, c.Store = "other", w.store }})
 		if _, err := other.client.Decide(w.context(), id, canopy.Ruling{Approve: true, By: "ana", Credential: "x"}); !errors.Is(err, ledger.ErrNotFound) {
