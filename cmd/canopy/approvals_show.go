@@ -39,10 +39,24 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 				return a.printJSON(shape.ApprovalOf(ap, e, why != ""))
 			}
 			a.printTerms(c.Context(), s, ap)
+			if most := gasBeside(f, ap.Terms); most != "" {
+				a.printf("note: beside it at most %s of the chain's own coin, by a transaction of ours (max_gas of today; it is not part of the terms)\n", show(most, 80))
+			}
 			a.next(ap, e, why)
 			return nil
 		},
 	}
+}
+
+// gasBeside is what a transaction of ours that carries t may cost as f is now;
+// empty where somebody else submits it.
+func gasBeside(f *config.File, t payment.Terms) string {
+	for _, c := range f.Chains {
+		if c.ID == t.Asset.Chain && c.Facilitator == "" && t.IsTransfer() && t.Rail == "x402" {
+			return c.MaxGas
+		}
+	}
+	return ""
 }
 
 // next says what to do about an approval; why is what blocks its payment now.

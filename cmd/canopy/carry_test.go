@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/canopy-go/canopy/canopytest"
@@ -45,4 +46,18 @@ func TestPayCarried(t *testing.T) {
 		t.Errorf("%v, %v", detail["gasBound"], detail["gasTransactions"])
 	}
 	w.want(0, "ledger", "verify")
+
+	// A person is told of the gas, which is not part of the terms.
+	b2, err := os.ReadFile(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.config, []byte(strings.Replace(string(b2), `gas_per_day = "0.002"`, `gas_per_day = "0.01"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if v := w.want(0, "preview", to, "0.15", "--json").object(t); v["gasBound"] != "0.001" {
+		t.Errorf("%v", v)
+	}
+	asked := w.want(3, "pay", to, "1.50", "--json").object(t)
+	contains(t, w.want(0, "approvals", "show", asked["approvalId"].(string)).out, "note: beside it at most 0.001 of the chain's own coin, by a transaction of ours")
 }

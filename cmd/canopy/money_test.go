@@ -240,6 +240,18 @@ func TestCheckTellsAll(t *testing.T) {
 	}
 }
 
+// A denial tells nothing of which offer was chosen: none is paid.
+func TestDenialNamesNoChoice(t *testing.T) {
+	t.Parallel()
+	w := onBoth(t, moneyPolicy, route("GET /", 10*payment.Cent))
+	w.want(0, "freeze", "--reason", "lunch")
+	r := w.want(4, "fetch", w.url+"/")
+	contains(t, r.err, "denied: ", "lunch")
+	if strings.Contains(r.err, "was chosen") {
+		t.Errorf("%s", r.err)
+	}
+}
+
 // The other offers stand beside the one that is chosen, in text and as JSON.
 func TestCheckTellsTheOthers(t *testing.T) {
 	t.Parallel()
