@@ -38,7 +38,7 @@ func FuzzReadChallenges(f *testing.F) {
 		}
 		seen := map[int]bool{}
 		for _, b := range bad {
-			if seen[b.Index] || len(b.Detail) > 80 || strings.ContainsFunc(b.Detail, func(r rune) bool { return r < ' ' }) {
+			if seen[b.Index] || len(b.Detail) > 200 || strings.ContainsFunc(b.Detail, func(r rune) bool { return r < ' ' }) {
 				t.Fatalf("skipped %+v", b)
 			}
 			seen[b.Index] = true
