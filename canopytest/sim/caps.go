@@ -176,7 +176,7 @@ func (o *oracle) audit() {
 	clear := true // the chains show what the ledger tells
 	for _, r := range o.all {
 		if r.signed {
-			opts.Signatures = append(opts.Signatures, check.Signature{Slot: r.slotKey, At: r.signedAt})
+			opts.Signatures = append(opts.Signatures, check.Signature{Slot: r.slotKey, At: r.signedAt, Until: r.validBefore})
 		}
 		clear = clear && !(r.state == ledger.Settled && r.tx != nil && r.tx.failed)
 	}

@@ -69,6 +69,10 @@ type Options struct {
 type Signature struct {
 	Slot string // payment.Slot.String of what was signed for
 	At   time.Time
+
+	// Until is when what was signed ends, and tells which of the payments that
+	// had a lane's nonce it is of; zero where it is not known.
+	Until time.Time
 }
 
 // maxValidity bounds every authorization, whatever a policy says.

@@ -15,7 +15,7 @@ import (
 // evidence is what is known from outside, by slot.
 type evidence struct {
 	signed map[string]time.Time   // slot to its first signature
-	more   map[string][]time.Time // to all of them, where the slot is a nonce of a lane, which several may have had
+	more   map[string][]Signature // to all of them, where the slot is a nonce of a lane, which several may have had
 	uses   map[string][]payment.Settlement
 	lanes  map[string][]*ledger.Entry // those that had such a slot, if anything is known of it
 	moved  []move
@@ -31,12 +31,12 @@ type move struct {
 
 func newEvidence(o Options) *evidence {
 	v := &evidence{
-		signed: map[string]time.Time{}, more: map[string][]time.Time{},
+		signed: map[string]time.Time{}, more: map[string][]Signature{},
 		uses: map[string][]payment.Settlement{}, lanes: map[string][]*ledger.Entry{},
 	}
 	for _, s := range o.Signatures {
 		if strings.HasPrefix(s.Slot, "lane/") {
-			v.more[s.Slot] = append(v.more[s.Slot], s.At)
+			v.more[s.Slot] = append(v.more[s.Slot], s)
 		}
 		if at, ok := v.signed[s.Slot]; !ok || s.At.Before(at) {
 			v.signed[s.Slot] = s.At
@@ -66,13 +66,20 @@ func (v *evidence) payment(c *checking, e *ledger.Entry) {
 }
 
 // lane holds those that had a nonce of a lane against what is known of it, in the
-// order in which they had it. A signature is that of the one who had it then.
+// order in which they had it. A signature is that of the one who had it then, or
+// where its end is known and not after that of the one before, of that one: a
+// process whose clock was set back signs what is dead, and moves nothing by it.
 func (v *evidence) lane(c *checking, slot string) {
 	had := v.lanes[slot]
 	slices.SortStableFunc(had, func(a, b *ledger.Entry) int { return a.AuthorizedAt.Compare(b.AuthorizedAt) })
-	for _, at := range v.more[slot] {
+	for _, s := range v.more[slot] {
+		at := s.At
 		next := slices.IndexFunc(had, func(e *ledger.Entry) bool { return at.Before(e.AuthorizedAt.Add(-ledger.MaxSkew)) })
-		if next == 0 || next > 0 && at.After(had[next-1].ValidBefore.Add(ledger.MaxSkew)) {
+		late := next > 0 && at.After(had[next-1].ValidBefore.Add(ledger.MaxSkew))
+		if late && !s.Until.IsZero() && !s.Until.After(had[next-1].ValidBefore) {
+			continue
+		}
+		if next == 0 || late {
 			c.found(had[next], "I3: it was signed at %s, before it was committed", stamp(at))
 		}
 	}

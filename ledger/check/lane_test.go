@@ -190,6 +190,11 @@ func TestLaneByOrderOfUse(t *testing.T) {
 	}
 	paid = w.ends(paid, ledger.Settled, 2)
 	sign := func(at time.Time) check.Signature { return check.Signature{Slot: paid.SlotKey(), At: at} }
+	until := func(end time.Time) check.Signature {
+		s := sign(paid.AuthorizedAt.Add(-2 * time.Minute))
+		s.Until = end
+		return s
+	}
 	use := func(at time.Time) payment.Settlement {
 		return payment.Settlement{Slot: paid.Slot, TxHash: "0x01", Time: at, Moved: paid.Terms.Recipients}
 	}
@@ -204,6 +209,8 @@ func TestLaneByOrderOfUse(t *testing.T) {
 		{"the earlier one alone", check.Options{Signatures: both[1:]}, nil},
 		{"signed before anybody had it", check.Options{Signatures: append(both[:2:2], sign(dead.AuthorizedAt.Add(-time.Minute)))}, []string{string(dead.ID) + ": I3: it was signed"}},
 		{"signed when nobody had it", check.Options{Signatures: append(both[:2:2], sign(paid.AuthorizedAt.Add(-2*time.Minute)))}, []string{string(paid.ID) + ": I3: it was signed"}},
+		{"what is dead signed again", check.Options{Signatures: append(both[:2:2], until(dead.ValidBefore))}, nil},
+		{"the later one signed before", check.Options{Signatures: append(both[:2:2], until(paid.ValidBefore))}, []string{string(paid.ID) + ": I3: it was signed"}},
 		{"used while the first was valid", check.Options{Uses: []payment.Settlement{use(dead.AuthorizedAt.Add(time.Second))}}, []string{string(dead.ID) + ": I6: 0x01 moved something else", string(paid.ID) + ": I8: it is settled, and the chain shows nothing"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
